@@ -1,0 +1,1 @@
+"""Rewrite rules of Scalify: one module a family, one declaration a rule."""
