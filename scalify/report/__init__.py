@@ -1,0 +1,1 @@
+"""The report of one verification, and its renderings: each rendering is one module with ``render(report) -> str``."""
