@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from scalify import __version__
 from scalify.errors import InputError
@@ -36,40 +36,53 @@ class Verdict(StrEnum):
 
 
 class Kind(StrEnum):
-    """What is wrong at a place. The list is closed: a tool may switch over it."""
+    """What is wrong at a place, and what that means. The list is closed: a tool may switch over it."""
 
-    MISSING_REDUCTION = "missing-reduction"
-    """A value that still has to be summed over devices is used as if it were whole (an all-reduce is missing)."""
-    EXTRA_REDUCTION = "extra-reduction"
-    """A value that is whole on each device is summed over devices, which multiplies it by the size of the group."""
-    WRONG_GROUPS = "wrong-groups"
-    """A collective works within other groups of devices than the data needs (``replica_groups``, source-target pairs)."""
-    WRONG_AXIS = "wrong-axis"
-    """A collective, reduction or contraction works along another dimension or mesh axis than the baseline's."""
-    WRONG_LAYOUT = "wrong-layout"
-    """The elements are right and their order is not: a reshape, transpose or gather along devices mixes up dimensions."""
-    WRONG_SLICE = "wrong-slice"
-    """Another part of the value is read or written than the baseline's: an offset, a bound or a shard index."""
-    WRONG_SCALE = "wrong-scale"
-    """The value is the baseline's times a constant factor."""
-    WRONG_OPERAND = "wrong-operand"
-    """An operand is another value than the baseline's, or operands are exchanged."""
-    WRONG_OPERATION = "wrong-operation"
-    """Another operation than the baseline's: opcode, comparison direction, reducer."""
-    WRONG_CONSTANT = "wrong-constant"
-    """A constant differs from the baseline's."""
-    PRECISION = "precision"
-    """The distributed graph computes, stores or reduces in a narrower type than the baseline."""
-    OVERFLOW = "overflow"
-    """Equal over the reals, but the distributed graph can overflow, or divide zero by zero, where the baseline cannot."""
-    ALIAS = "alias"
-    """Inputs and outputs share buffers in another way than in the baseline (``input_output_alias``)."""
-    UNSUPPORTED = "unsupported"
-    """An opcode, attribute or type whose meaning Scalify does not know; nothing is said about values that depend on it."""
-    UNRELATED = "unrelated"
-    """The first value that could not be related to the baseline, with no more precise diagnosis."""
-    DEGENERATE = "degenerate"
-    """The graphs' own sizes hide a class of mistakes, for example a dimension of size 1 (a note on a verdict, not a defect)."""
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        kind = str.__new__(cls, value)
+        kind._value_ = value
+        kind.meaning = meaning
+        return kind
+
+    MISSING_REDUCTION = (
+        "missing-reduction",
+        "A value that still has to be summed over devices is used as if it were whole (an all-reduce is missing).",
+    )
+    EXTRA_REDUCTION = (
+        "extra-reduction",
+        "A value that is whole on each device is summed over devices, which multiplies it by the size of the group.",
+    )
+    WRONG_GROUPS = (
+        "wrong-groups",
+        "A collective works within other groups of devices than the data needs (`replica_groups`, source-target pairs).",
+    )
+    WRONG_AXIS = "wrong-axis", "A collective, reduction or contraction works along another dimension or mesh axis than the baseline's."
+    WRONG_LAYOUT = (
+        "wrong-layout",
+        "The elements are right and their order is not: a reshape, transpose or gather along devices mixes up dimensions.",
+    )
+    WRONG_SLICE = "wrong-slice", "Another part of the value is read or written than the baseline's: an offset, a bound or a shard index."
+    WRONG_SCALE = "wrong-scale", "The value is the baseline's times a constant factor."
+    WRONG_OPERAND = "wrong-operand", "An operand is another value than the baseline's, or operands are exchanged."
+    WRONG_OPERATION = "wrong-operation", "Another operation than the baseline's: opcode, comparison direction, reducer."
+    WRONG_CONSTANT = "wrong-constant", "A constant differs from the baseline's."
+    PRECISION = "precision", "The distributed graph computes, stores or reduces in a narrower type than the baseline."
+    OVERFLOW = (
+        "overflow",
+        "Equal over the reals, but the distributed graph can overflow, or divide zero by zero, where the baseline cannot.",
+    )
+    ALIAS = "alias", "Inputs and outputs share buffers in another way than in the baseline (`input_output_alias`)."
+    UNSUPPORTED = (
+        "unsupported",
+        "An opcode, attribute or type whose meaning Scalify does not know; nothing is said about values that depend on it.",
+    )
+    UNRELATED = "unrelated", "The first value that could not be related to the baseline, with no more precise diagnosis."
+    DEGENERATE = (
+        "degenerate",
+        "The graphs' own sizes hide a class of mistakes, for example a dimension of size 1 (a note on a verdict, not a defect).",
+    )
 
 
 class Severity(StrEnum):
