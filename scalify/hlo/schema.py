@@ -211,6 +211,19 @@ _MESSAGES: Final[dict[str, str]] = {
         11 is_shard_group bool
         12 shard_group_id int64
         13 shard_group_type int32
+        14 named_sharding bytes         # NamedShardingProto
+        """,
+    "DimensionSharding": """
+        1 axes *AxisRefProto
+        2 is_closed bool
+        """,
+    "NamedShardingProto": """
+        1 tuple_shardings *bytes        # NamedShardingProto
+        2 mesh MeshProto
+        3 dim_shardings *DimensionSharding
+        4 replicated_axes *AxisRefProto
+        5 unreduced_axes *AxisRefProto
+        6 metadata *bytes
         """,
     "HloInstructionProto": """
         1 name string
@@ -224,7 +237,7 @@ _MESSAGES: Final[dict[str, str]] = {
         14 dimensions *int64
         15 window bytes                 # Window
         16 convolution_dimension_numbers bytes  # ConvolutionDimensionNumbers
-        17 slice_dimensions *SliceDimensions
+        17 slice_dimensions *bytes       # SliceDimensions
         18 exponent_bits int32
         19 mantissa_bits int32
         20 dynamic_slice_sizes *int64
@@ -251,7 +264,7 @@ _MESSAGES: Final[dict[str, str]] = {
         45 all_reduce_id int64
         47 is_host_transfer bool
         48 scatter_dimension_numbers bytes  # ScatterDimensionNumbers
-        49 replica_groups *ReplicaGroup
+        49 replica_groups *bytes         # ReplicaGroup
         50 feature_group_count int64
         51 precision_config bytes
         52 source_target_pairs *SourceTarget
@@ -327,6 +340,10 @@ _MESSAGES: Final[dict[str, str]] = {
         1 replica_count int32
         2 computation_count int32
         """,
+    "HloProto": """
+        1 hlo_module bytes              # HloModuleProto; in an HloSnapshot, an HloProto
+        3 buffer_assignment bytes
+        """,
     "HloModuleProto": """
         1 name string
         2 entry_computation_name string
@@ -358,7 +375,7 @@ _SCALARS: Final[dict[str, Any]] = {
 
 
 def _add_field(message: descriptor_pb2.DescriptorProto, line: str) -> None:
-    number, name, kind = line.split("#")[0].split()
+    number, name, kind = line.split("#", maxsplit=1)[0].split()
     field = message.field.add(name=name, number=int(number))
     field.label = _FIELD.LABEL_REPEATED if kind.startswith("*") else _FIELD.LABEL_OPTIONAL
     scalar = _SCALARS.get(kind.lstrip("*"))
