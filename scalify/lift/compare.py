@@ -1,0 +1,197 @@
+"""Comparisons as 0/1 numbers: ``ge0(e)`` and ``eq0(e)`` of a linear form.
+
+Over the integers a form is first divided by the common factor of its coefficients, decided by its range where possible, freed of
+parts too small to matter (``64 p + j >= 0`` for ``0 <= j < 64`` is ``p >= 0``), and oriented so that exactly one of a condition and its negation is a node.
+Over the reals only a positive scale is removed. The caller sees to it that integer views are exact (no wrap-around).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+
+from scalify.lift.instance import child, rebuilds
+from scalify.lift.linear import combine, form, from_form, scale
+from scalify.lift.product import complement, times
+from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number
+
+
+def _boolean(term: Term) -> None:
+    term.integer = True
+    term.low, term.high = 0, 1
+    inner = term.data[0] if term.kind == "eq0" else term.data[1]
+    term.taint = inner.taint
+
+
+def at_least_zero(store: Store, view: View) -> View:
+    """``[view >= 0]``."""
+    if view.term is store.one or view.coef == 0:
+        return store.constant(int(view.coef >= 0))
+    if is_integer(view):
+        return _integer_at_least_zero(store, view)
+    if view.term.positive:
+        return store.constant(int(view.coef > 0))
+    sign = 1 if view.coef > 0 else -1
+    return _ge_node(store, sign, view.term, view.at)
+
+
+def _ge_node(store: Store, sign: int, term: Term, at: tuple[int, ...]) -> View:
+    labels = Labels()
+    node = store.node("ge0", (sign, term, labels.labels(at)), term.sizes, _boolean)
+    return View(1, node, tuple(labels.slots))
+
+
+def _integer_at_least_zero(store: Store, view: View) -> View:
+    found, constant = form(view)
+    view = _reduced(store, found, constant)
+    limits = bounds(view)
+    if limits is not None:
+        if limits[0] >= 0 or limits[1] < 0:
+            return store.constant(int(limits[0] >= 0))
+        if limits[1] == 0:
+            return equals_zero(store, view)
+    _, constant = form(view)
+    if constant < 0:  # exactly one of e and -e - 1 has a constant >= 0
+        return complement(store, _plain_ge(store, combine(store, ((-1, view),), -1)))
+    return _plain_ge(store, view)
+
+
+def _plain_ge(store: Store, view: View) -> View:
+    limits = bounds(view)
+    if limits is not None and limits[1] == 0:
+        return equals_zero(store, view)
+    sign = 1 if view.coef > 0 else -1
+    coef = abs(view.coef)
+    if coef != 1:
+        view = scale(store, view, Fraction(1, 1) / coef)
+    return _ge_node(store, sign, view.term, view.at)
+
+
+def _reduced(store: Store, found: dict[tuple[Term, tuple[int, ...]], Number], constant: Number) -> View:
+    """``e >= 0`` with the common factor taken out and small parts dropped."""
+    entries = dict(found)
+    changed = True
+    while changed and entries:
+        changed = False
+        divisor = 0
+        for c in entries.values():
+            divisor = gcd(divisor, int(c))
+        if divisor > 1:
+            entries = {k: int(c) // divisor for k, c in entries.items()}
+            constant = int(constant) // divisor
+            changed = True
+        small = _droppable(entries, int(constant))
+        if small is not None:
+            entries, constant = small
+            changed = True
+    return from_form(store, entries, constant)
+
+
+def _droppable(entries: dict[tuple[Term, tuple[int, ...]], Number], constant: int) -> tuple[dict[tuple[Term, tuple[int, ...]], Number], int] | None:
+    """The form without its parts of smallest coefficient, when these cannot change the sign."""
+    sizes = sorted({abs(int(c)) for c in entries.values()})
+    for step in sizes[1:]:
+        large = {k: c for k, c in entries.items() if abs(c) >= step}
+        divisor = 0
+        for c in large.values():
+            divisor = gcd(divisor, int(c))
+        if divisor < 2:
+            continue
+        low = high = constant
+        for (term, _), c in entries.items():
+            if abs(c) >= step:
+                continue
+            ends = bounds(View(c, term, ()))
+            if ends is None:
+                break
+            low, high = low + int(ends[0]), high + int(ends[1])
+        else:
+            if low // divisor == high // divisor:
+                return large, low // divisor * divisor
+    return None
+
+
+def equals_zero(store: Store, view: View) -> View:
+    """``[view = 0]``."""
+    if view.term is store.one or view.coef == 0:
+        return store.constant(int(view.coef == 0))
+    if view.term.positive:
+        return store.constant(0)
+    if is_integer(view):
+        return _integer_equals_zero(store, view)
+    return _eq_node(store, view.term, view.at)
+
+
+def _integer_equals_zero(store: Store, view: View) -> View:
+    found, constant = form(view)
+    divisor = 0
+    for c in found.values():
+        divisor = gcd(divisor, int(c))
+    if constant % divisor:
+        return store.constant(0)
+    if divisor > 1:
+        view = from_form(store, {k: number(Fraction(c, divisor)) for k, c in found.items()}, int(constant) // divisor)
+    limits = bounds(view)
+    if limits is not None and (limits[0] > 0 or limits[1] < 0):
+        return store.constant(0)
+    if view.term.boolean and view.term.kind != "iota":
+        return complement(store, View(1, view.term, view.at))
+    entries, constant = form(view)
+    if len(entries) == 1:
+        ((term, at), c), = entries.items()
+        if term.boolean and term.kind != "iota":  # [c b + k = 0] for a 0/1 value b
+            return View(1, term, at) if constant == -c else store.constant(0)
+    return _eq_node(store, view.term, view.at)
+
+
+def _eq_node(store: Store, term: Term, at: tuple[int, ...]) -> View:
+    if term.odd:
+        at = min(at, form_flipped(store, term, at))
+    labels = Labels()
+    node = store.node("eq0", (term, labels.labels(at)), term.sizes, _boolean)
+    return View(1, node, tuple(labels.slots))
+
+
+def form_flipped(store: Store, term: Term, at: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the slots go when an odd form is negated."""
+    flipped = scale(store, View(1, term, at), -1)
+    return flipped.at if flipped.term is term else at
+
+
+def compare(store: Store, direction: str, a: View, b: View) -> View:
+    """HLO ``compare`` over the reals or, for integer views, over the integers."""
+    if is_boolean(a) and is_boolean(b) and direction in ("EQ", "NE"):
+        return _compare_booleans(store, direction, a, b)
+    difference = combine(store, ((1, a), (-1, b)))
+    if direction == "EQ":
+        return equals_zero(store, difference)
+    if direction == "NE":
+        return complement(store, equals_zero(store, difference))
+    if direction == "GE":
+        return at_least_zero(store, difference)
+    if direction == "LT":
+        return complement(store, at_least_zero(store, difference))
+    backward = combine(store, ((-1, difference),))
+    if direction == "LE":
+        return at_least_zero(store, backward)
+    return complement(store, at_least_zero(store, backward))
+
+
+def _compare_booleans(store: Store, direction: str, a: View, b: View) -> View:
+    """``[a = b]`` of 0/1 values is ``1 - a - b + 2 a b``."""
+    both = times(store, a, b)
+    if direction == "EQ":
+        return combine(store, ((-1, a), (-1, b), (2, both)), 1)
+    return combine(store, ((1, a), (1, b), (-2, both)))
+
+
+@rebuilds("ge0", lambda term: [(term.data[1], term.data[2])])
+def _rebuild_ge(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    sign, inner, labels = term.data
+    return at_least_zero(store, scale(store, child(store, inner, labels, binding), sign))
+
+
+@rebuilds("eq0", lambda term: [(term.data[0], term.data[1])])
+def _rebuild_eq(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    inner, labels = term.data
+    return equals_zero(store, child(store, inner, labels, binding))

@@ -1,0 +1,207 @@
+"""Sums of products: the normal form of dot, reduce-add, all-reduce and one-hot look-ups.
+
+A ``sum`` node is ``(factors, bound sizes)``: the sum over its bound labels (``BOUND + j``) of a product of factors that the bound labels
+connect. Sums inside a product under a sum are inlined, factors without a bound label are pulled out, unconnected parts are separate
+sums; sums of linear combinations are linear combinations of sums. So matmul associativity and two-step reductions need no search.
+Sound over the reals for finite sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scalify.lift import product
+from scalify.lift.instance import child, rebuilds, substitute
+from scalify.lift.linear import arrange, combine, scale, sizes_of
+from scalify.lift.onehot import solve
+from scalify.lift.product import Factor
+from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
+
+MOST_FACTORS = 14  #: a sum of more factors is left nested; only completeness depends on it
+MOST_TERMS = 64  #: of a linear combination that is multiplied out
+
+
+def total(store: Store, view: View, slots: Mapping[int, int]) -> View:
+    """Sum of the view over ``slots`` (slot -> size); slots that it does not use multiply by their size."""
+    coef, term, at = view
+    inside = {s: n for s, n in slots.items() if s in at}
+    for s, n in slots.items():
+        if s not in inside:
+            coef = coef * n
+    if coef == 0 or not inside:
+        return scale(store, View(1, term, at), number(coef)) if coef else store.constant(0)
+    if term.kind == "lin":
+        entries, constant = term.data
+        for n in inside.values():
+            constant = constant * n
+        parts = [(coef * c, total(store, View(1, t, tuple([at[i] for i in labels])), inside)) for t, c, labels in entries]
+        return combine(store, parts, number(coef * constant))
+    return scale(store, _sum(store, product.factors_of(View(1, term, at)), inside), number(coef))
+
+
+def _sum(store: Store, factors: list[Factor], bound: dict[int, int]) -> View:
+    """Sum over ``bound`` of a product of factors, each bound slot being used."""
+    by: Number = 1
+    if store.laws.einsum:
+        factors = _inline(store, factors, bound)
+    if product.simplify_guarded and store.laws.guards and len(factors) > 1 and any(t.boolean for t, _, _ in factors):
+        found = product.simplify_guarded[0](store, factors)
+        if found is not None:
+            by, factors = found
+            used = {s for _, _, at in factors for s in at}
+            for slot in [s for s in bound if s not in used]:
+                by = by * bound.pop(slot)
+            if by == 0 or not bound:
+                return product.from_factors(store, by, factors)
+    step = _eliminate(store, factors, bound) or _distribute(store, factors, bound)
+    if step is None:
+        step = _components(store, factors, bound)
+    return scale(store, step, by)
+
+
+def expand(store: Store, term: Term, at: tuple[int, ...], bound: dict[int, int]) -> list[Factor]:
+    """The factors of a ``sum`` term with new slots for its bound labels, which are added to ``bound``."""
+    inner, sizes = term.data
+    slots = [store.fresh(n) for n in sizes]
+    bound.update(zip(slots, sizes, strict=True))
+    return [(t, e, tuple([slots[i - BOUND] if i >= BOUND else at[i] for i in labels])) for t, e, labels in inner]
+
+
+def _inline(store: Store, factors: list[Factor], bound: dict[int, int]) -> list[Factor]:
+    found: list[Factor] = []
+    changed = False
+    room = MOST_FACTORS - len(factors)
+    for term, exponent, at in factors:
+        if term.kind == "sum" and 0 < exponent <= 2 and any(s in bound for s in at):
+            needed = exponent * len(term.data[0]) - 1
+            if needed <= room:
+                room -= needed
+                changed = True
+                for _ in range(exponent):
+                    found += expand(store, term, at, bound)
+                continue
+        found.append((term, exponent, at))
+    return product.merge(found) if changed else found
+
+
+def _eliminate(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
+    """``sum_v [v = e] f(v) = f(e)`` where e is a constant or a function of labels inside the range of v."""
+    if not store.laws.one_hot:
+        return None
+    for position, (term, _, at) in enumerate(factors):
+        if term.kind != "eq0":
+            continue
+        found = solve(store, term, at, bound)
+        if found is None:
+            continue
+        slot, index = found
+        rest = factors[:position] + factors[position + 1 :]
+        if index is None:
+            return store.constant(0)
+        remaining = {s: n for s, n in bound.items() if s != slot}
+        change: dict[int, Index] = {slot: index}
+        value = product.multiply(store, [(substitute(store, View(1, t, a), change), e) for t, e, a in rest])
+        return total(store, value, remaining)
+    return None
+
+
+def _distribute(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
+    """Multiply out a linear combination whose parts all select one value of a bound label (a stack of parts)."""
+    for position, (term, exponent, at) in enumerate(factors):
+        if exponent != 1 or term.kind != "lin" or term.data[1] or len(term.data[0]) > MOST_TERMS:
+            continue
+        if not all(_selects(t, tuple([at[i] for i in labels]), bound) for t, _, labels in term.data[0]):
+            continue
+        rest = [(View(1, t, a), e) for t, e, a in factors[:position] + factors[position + 1 :]]
+        parts = []
+        for t, c, labels in term.data[0]:
+            view = product.multiply(store, [(View(1, t, tuple([at[i] for i in labels])), 1), *rest])
+            parts.append((c, total(store, view, bound)))
+        return combine(store, parts)
+    return None
+
+
+def _selects(term: Term, at: tuple[int, ...], bound: Mapping[int, int]) -> bool:
+    for t, _, slots in product.factors_of(View(1, term, at)):
+        if t.kind == "eq0" and len(slots) == 1 and slots[0] in bound:
+            return True
+    return False
+
+
+def _components(store: Store, factors: list[Factor], bound: Mapping[int, int]) -> View:
+    outside: list[tuple[View, int]] = []
+    groups: list[tuple[set[int], list[Factor]]] = []
+    for factor in factors:
+        mine = {s for s in factor[2] if s in bound}
+        if not mine:
+            outside.append((View(1, factor[0], factor[2]), factor[1]))
+            continue
+        joined = [factor]
+        apart = []
+        for slots, members in groups:
+            if slots & mine:
+                mine |= slots
+                joined = members + joined
+            else:
+                apart.append((slots, members))
+        groups = [*apart, (mine, joined)]
+    parts = [(_component(store, members, {s: bound[s] for s in sorted(slots)}), 1) for slots, members in groups]
+    if not outside and len(parts) == 1:
+        return parts[0][0]
+    return product.multiply(store, outside + parts)
+
+
+def _component(store: Store, factors: list[Factor], bound: Mapping[int, int]) -> View:
+    entries = arrange(factors)  # type: ignore[arg-type]
+    free, inner = Labels(), Labels()
+    data = tuple(
+        [(t, e, tuple([BOUND + inner.label(s) if s in bound else free.label(s) for s in at])) for t, e, at in entries]
+    )
+    sizes = sizes_of([(t, at) for t, _, at in entries], free)
+    term = store.node("sum", (data, tuple([bound[s] for s in inner.slots])), sizes, _facts)
+    return View(1, term, tuple(free.slots))
+
+
+def _facts(term: Term) -> None:
+    factors, sizes = term.data
+    term.taint = any(t.taint for t, _, _ in factors)
+    term.positive = all(t.positive for t, _, _ in factors)
+    if not all(t.integer and e > 0 for t, e, _ in factors):
+        return
+    term.integer = True
+    count = 1
+    for n in sizes:
+        count *= n
+    low = high = 1
+    for t, e, _ in factors:
+        if t.low is None or t.high is None:
+            return
+        ends = [t.low**e, t.high**e] + ([0] if t.low < 0 < t.high else [])
+        products = [low * min(ends), low * max(ends), high * min(ends), high * max(ends)]
+        low, high = min(products), max(products)
+    term.low, term.high = low * count, high * count
+
+
+@rebuilds("sum", lambda term: [(t, labels) for t, _, labels in term.data[0]])
+def _rebuild(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    slots = [store.fresh(n) for n in term.data[1]]
+    bound = dict(zip(slots, term.data[1], strict=True))
+    indices: dict[int, Index] = dict(enumerate(binding)) | {BOUND + j: s for j, s in enumerate(slots)}
+    parts = [(child(store, t, labels, indices), e) for t, e, labels in term.data[0]]
+    return total(store, product.multiply(store, parts), bound)
+
+
+@rebuilds("mul", lambda term: [(t, labels) for t, _, labels in term.data])
+def _rebuild_product(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    return product.multiply(store, [(child(store, t, labels, binding), e) for t, e, labels in term.data])
+
+
+@rebuilds("lin", lambda term: [(t, labels) for t, _, labels in term.data[0]])
+def _rebuild_linear(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    entries, constant = term.data
+    return combine(store, [(c, child(store, t, labels, binding)) for t, c, labels in entries], constant)
+
+
+@rebuilds("one", lambda term: [])
+def _rebuild_one(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
+    return View(1, term, ())

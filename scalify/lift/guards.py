@@ -1,0 +1,269 @@
+"""Products with 0/1 factors: what a condition says about the rest of the product.
+
+In ``g * f`` the value of ``f`` matters only where ``g`` holds. So, with integer forms and their known ranges:
+    a condition that the others imply is dropped, one that they exclude makes the product 0;
+    ``[e >= 0][-e >= 0]`` is ``[e = 0]``;
+    ``clamp``, ``select``, remainder and quotient inside another condition take the value that they have under ``g``.
+Each step only replaces a factor by one of equal value wherever the other factors are not 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from scalify.lift import product
+from scalify.lift.compare import at_least_zero, compare, equals_zero
+from scalify.lift.linear import combine, form, negate, scale, subtract
+from scalify.lift.product import Factor
+from scalify.lift.terms import Number, Store, Term, View, bounds, is_integer, number, quotient
+
+MOST_FACTORS = 24
+
+
+class Fact(NamedTuple):
+    """``form >= 0``, ``form = 0`` or ``form != 0`` over the integers (``ge``, ``eq``, ``ne``)."""
+
+    kind: str
+    form: View
+
+
+def fact_of(store: Store, factor: Factor) -> Fact | None:
+    """What a factor says when it is 1; None when it is not a condition on integers."""
+    term, exponent, at = factor
+    if exponent != 1:
+        return None
+    if term.kind in ("ge0", "eq0"):
+        return _positive_fact(store, term, at)
+    if term.kind != "lin" or term.data[1] != 1 or len(term.data[0]) != 1:
+        return None
+    inner, c, labels = term.data[0][0]
+    if c != -1 or inner.kind not in ("ge0", "eq0"):
+        return None
+    fact = _positive_fact(store, inner, tuple([at[i] for i in labels]))
+    if fact is None:
+        return None
+    if fact.kind == "ge":
+        return Fact("ge", combine(store, ((-1, fact.form),), -1))
+    return Fact("ne", fact.form)
+
+
+def _positive_fact(store: Store, term: Term, at: tuple[int, ...]) -> Fact | None:
+    if term.kind == "ge0":
+        sign, inner, labels = term.data
+        if not inner.integer:
+            return None
+        return Fact("ge", scale(store, View(1, inner, tuple([at[i] for i in labels])), sign))
+    inner, labels = term.data
+    return Fact("eq", View(1, inner, tuple([at[i] for i in labels]))) if inner.integer else None
+
+
+def implied(store: Store, view: View, facts: list[Fact]) -> bool:
+    """Whether ``view >= 0`` follows from one of the facts and the known ranges (or from ranges alone)."""
+    return _low(view) or any(_follows(store, view, fact) for fact in facts)
+
+
+def _low(view: View) -> bool:
+    found = bounds(view)
+    return found is not None and found[0] >= 0
+
+
+def _follows(store: Store, view: View, fact: Fact) -> bool:
+    if fact.kind == "ge":
+        return _share(view, fact.form) and _low(subtract(store, view, fact.form))
+    if fact.kind != "eq":
+        return False
+    return any(_low(rest) for rest in _without(store, view, fact.form))
+
+
+def _share(a: View, b: View) -> bool:
+    mine, _ = form(a)
+    other, _ = form(b)
+    return any(key in other for key in mine)
+
+
+def _without(store: Store, view: View, zero: View) -> list[View]:
+    """``view`` with a multiple of ``zero`` taken away that cancels an entry of both, in each way."""
+    mine, _ = form(view)
+    other, _ = form(zero)
+    ratios: list[Number] = []
+    for key, c in mine.items():
+        if key in other:
+            ratio = quotient(c, other[key])
+            if ratio not in ratios:
+                ratios.append(ratio)
+    return [combine(store, ((1, view), (-ratio, zero))) for ratio in ratios]
+
+
+def simplify(store: Store, factors: list[Factor]) -> tuple[Number, list[Factor]] | None:
+    """The product of the factors in simpler form, as (coefficient, factors); None when nothing changes."""
+    if len(factors) > MOST_FACTORS:
+        return None
+    coef: Number = 1
+    changed = False
+    facts = [fact_of(store, f) for f in factors]
+    if sum(f is not None for f in facts) == 0:
+        return None
+    progress = True
+    while progress:
+        progress = False
+        for position in range(len(factors)):
+            others = [f for i, f in enumerate(facts) if f is not None and i != position]
+            if not others:
+                continue
+            new = _under(store, factors[position], facts[position], others)
+            if new is None:
+                continue
+            coef = number(coef * new.coef)
+            if coef == 0:
+                return 0, factors
+            rest = factors[:position] + factors[position + 1 :] + product.factors_of(View(1, new.term, new.at))
+            factors = product.merge(rest)
+            facts = [fact_of(store, f) for f in factors]
+            progress = changed = True
+            break
+    return (coef, factors) if changed else None
+
+
+def _under(store: Store, factor: Factor, fact: Fact | None, others: list[Fact]) -> View | None:
+    """The factor's value where the other facts hold, None when it is no simpler."""
+    term, exponent, at = factor
+    if fact is not None:
+        return _condition_under(store, fact, others)
+    if term.kind == "fn" and exponent == 1 and term.data[0] == "select":
+        return _resolve(store, term, at, others)
+    return None
+
+
+def _condition_under(store: Store, fact: Fact, others: list[Fact]) -> View | None:
+    simpler = _inside(store, fact.form, others)
+    if simpler is not None:
+        return _again(store, fact.kind, simpler)
+    if fact.kind == "ge":
+        if implied(store, fact.form, others):
+            return store.constant(1)
+        if implied(store, combine(store, ((-1, fact.form),), -1), others):
+            return store.constant(0)
+        return _meets(store, fact.form, others)
+    if _excluded(store, fact.form, others):
+        return store.constant(0 if fact.kind == "eq" else 1)
+    if fact.kind == "ne" and any(o.kind == "eq" and _is_zero(store, fact.form, o.form) for o in others):
+        return store.constant(0)
+    return None
+
+
+def _again(store: Store, kind: str, view: View) -> View:
+    if kind == "ge":
+        return at_least_zero(store, view)
+    return equals_zero(store, view) if kind == "eq" else compare(store, "NE", view, store.constant(0))
+
+
+def _meets(store: Store, view: View, others: list[Fact]) -> View | None:
+    """``[e >= 0]`` where also ``-e >= 0`` is known."""
+    opposite = negate(store, view)
+    if any(o.kind == "ge" and o.form == opposite for o in others):
+        return equals_zero(store, view)
+    for other in others:  # e >= 0 and e != 0
+        if other.kind == "ne" and _is_zero(store, view, other.form):
+            return at_least_zero(store, combine(store, ((1, view),), -1))
+    return None
+
+
+def _is_zero(store: Store, view: View, other: View) -> bool:
+    """Whether the two forms are multiples of each other."""
+    return any(rest.coef == 0 or (rest.term is store.one and rest.coef == 0) for rest in _without(store, view, other))
+
+
+def _excluded(store: Store, view: View, others: list[Fact]) -> bool:
+    """Whether ``view = 0`` contradicts a fact."""
+    above = combine(store, ((1, view),), -1)
+    below = combine(store, ((-1, view),), -1)
+    return implied(store, above, others) or implied(store, below, others)
+
+
+def _inside(store: Store, view: View, others: list[Fact]) -> View | None:
+    """The linear form with one clamp, select, remainder or quotient in it resolved."""
+    entries, _ = form(view)
+    for (term, at), c in entries.items():
+        if term.kind != "fn" or term.data[0] not in ("clamp", "select", "rem", "quotient"):
+            continue
+        value = _resolve(store, term, at, others)
+        if value is not None and is_integer(value):
+            return combine(store, ((1, view), (-c, View(1, term, at)), (c, value)))
+    return None
+
+
+def _argument(store: Store, argument: tuple[Number, Term, tuple[int, ...]], at: tuple[int, ...]) -> View:
+    coef, term, labels = argument
+    return scale(store, View(1, term, tuple([at[i] for i in labels])), coef)
+
+
+def _resolve(store: Store, term: Term, at: tuple[int, ...], others: list[Fact]) -> View | None:
+    op, attribute, arguments = term.data
+    views = [_argument(store, a, at) for a in arguments]
+    if op == "select":
+        return _resolve_select(store, views, others)
+    if op == "clamp":
+        return _resolve_clamp(store, attribute, views[0], others)
+    return _resolve_division(store, op, attribute, views[0], others)
+
+
+def _resolve_select(store: Store, views: list[View], others: list[Fact]) -> View | None:
+    factors = product.factors_of(views[0])
+    facts = [fact_of(store, f) for f in factors]
+    if any(f is None for f in facts):
+        return None
+    known = [f for f in facts if f is not None]
+    if all(_holds(store, f, others) for f in known):
+        return views[1]
+    return views[2] if any(_fails(store, f, others) for f in known) else None
+
+
+def _holds(store: Store, fact: Fact, others: list[Fact]) -> bool:
+    if fact.kind == "ge":
+        return implied(store, fact.form, others)
+    if fact.kind == "eq":
+        return any(o.kind == "eq" and _is_zero(store, fact.form, o.form) for o in others)
+    return _excluded(store, fact.form, others)
+
+
+def _fails(store: Store, fact: Fact, others: list[Fact]) -> bool:
+    if fact.kind == "ge":
+        return implied(store, combine(store, ((-1, fact.form),), -1), others)
+    if fact.kind == "eq":
+        return _excluded(store, fact.form, others)
+    return any(o.kind == "eq" and _is_zero(store, fact.form, o.form) for o in others)
+
+
+def _resolve_clamp(store: Store, ends: tuple[Number | None, Number | None], view: View, others: list[Fact]) -> View | None:
+    low, high = ends
+    if not is_integer(view):
+        return None
+    above = low is None or implied(store, combine(store, ((1, view),), -low), others)
+    below = high is None or implied(store, combine(store, ((-1, view),), high), others)
+    if above and below:
+        return view
+    if low is not None and implied(store, combine(store, ((-1, view),), low), others):
+        return store.constant(low)
+    if high is not None and implied(store, combine(store, ((1, view),), -high), others):
+        return store.constant(high)
+    return None
+
+
+def _resolve_division(store: Store, op: str, divisor: int, view: View, others: list[Fact]) -> View | None:
+    """``x rem K`` and ``x div K`` where ``K q <= x < K (q + 1)`` is known for some ``q >= 0`` of the facts."""
+    for fact in others:
+        if fact.kind != "ge" or not _share(view, fact.form):
+            continue
+        rest = subtract(store, view, fact.form)  # the fact says view >= rest
+        entries, constant = form(rest)
+        if any(c % divisor for c in entries.values()) or constant % divisor or not _low(rest):
+            continue
+        top = combine(store, ((1, rest), (-1, view)), divisor - 1)
+        if implied(store, top, others):
+            if op == "rem":
+                return subtract(store, view, rest)
+            return scale(store, rest, quotient(1, divisor)) if rest.coef else store.constant(0)
+    return None
+
+
+product.simplify_guarded.append(simplify)

@@ -1,0 +1,139 @@
+"""Products with integer exponents: the normal form of multiply, divide, and of logical and.
+
+A ``mul`` node is a tuple of ``(term, exponent, labels)``. Nested products are flat, rational coefficients belong to the view, 0/1 factors are
+idempotent. ``x * x^-1`` cancels only where ``x`` is known to be positive (an exponential, a sum of exponentials); otherwise both
+stay, since the graphs may differ where ``x`` is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from scalify.lift.linear import arrange, combine, scale, sizes_of, zero_times
+from scalify.lift.terms import Labels, Number, Store, Term, View, number
+
+Factor = tuple[Term, int, tuple[int, ...]]
+Powers = dict[tuple[Term, tuple[int, ...], bool], int]
+
+#: set by scalify.lift.guards: rewrites the factors of a product that has 0/1 factors; None when nothing applies
+simplify_guarded: list[Callable[[Store, list[Factor]], tuple[Number, list[Factor]] | None]] = []
+
+
+def power_of(coef: Number, exponent: int) -> Number:
+    return number(Fraction(coef) ** exponent) if exponent < 0 else coef**exponent
+
+
+def factors_of(view: View) -> list[Factor]:
+    """The factors of the view's term, over the view's slots."""
+    _, term, at = view
+    if term.kind == "mul":
+        return [(t, e, tuple([at[i] for i in labels])) for t, e, labels in term.data]
+    if term.kind == "one":
+        return []
+    return [(term, 1, at)]
+
+
+def multiply(store: Store, parts: Iterable[tuple[View, int]]) -> View:
+    """Product of ``view ** exponent``; a view of coefficient 0 must have a positive exponent."""
+    coef: Number = 1
+    powers: Powers = {}
+    tainted = False
+    for view, exponent in parts:
+        coef = coef * (view.coef if exponent == 1 else power_of(view.coef, exponent))
+        tainted = tainted or view.term.taint
+        for term, e, at in factors_of(view):
+            key = (term, at, e * exponent > 0)
+            powers[key] = powers.get(key, 0) + e * exponent
+    if coef == 0 and not tainted:
+        return store.constant(0)
+    return from_factors(store, number(coef), collect(powers))
+
+
+def collect(powers: Powers) -> list[Factor]:
+    """Factors with idempotent 0/1 terms taken once and positive ones cancelled."""
+    found = []
+    for (term, at, up), exponent in powers.items():
+        if not up and term.positive and (term, at, True) in powers:
+            continue
+        if up and term.positive:
+            exponent += powers.get((term, at, False), 0)
+        if exponent == 0:
+            continue
+        found.append((term, 1 if exponent > 0 and term.boolean else exponent, at))
+    return found
+
+
+def merge(factors: Iterable[Factor]) -> list[Factor]:
+    """Equal factors taken together."""
+    powers: Powers = {}
+    for term, e, at in factors:
+        key = (term, at, e > 0)
+        powers[key] = powers.get(key, 0) + e
+    return collect(powers)
+
+
+def from_factors(store: Store, coef: Number, factors: list[Factor]) -> View:
+    """The normal form of ``coef * product of factors``; no factor is itself a product or a constant."""
+    if simplify_guarded and store.laws.guards and len(factors) > 1 and any(t.boolean for t, _, _ in factors):
+        found = simplify_guarded[0](store, factors)
+        if found is not None:
+            by, factors = found
+            coef = number(coef * by)
+    if coef == 0:
+        return zero_times(store, plain(store, 1, factors))
+    return plain(store, coef, factors)
+
+
+def plain(store: Store, coef: Number, factors: list[Factor]) -> View:
+    """The node of a product as it stands."""
+    if not factors:
+        return View(coef, store.one, ())
+    if len(factors) == 1 and factors[0][1] == 1:
+        term, _, at = factors[0]
+        return scale(store, View(1, term, at), coef)
+    entries = arrange(factors)  # type: ignore[arg-type]
+    labels = Labels()
+    data = tuple([(t, e, labels.labels(at)) for t, e, at in entries])
+    term = store.node("mul", data, sizes_of([(t, at) for t, _, at in entries], labels), _facts)  # type: ignore[misc]
+    return View(coef, term, tuple(labels.slots))
+
+
+def _facts(term: Term) -> None:
+    factors = term.data
+    term.taint = any(t.taint for t, _, _ in factors)
+    term.positive = all(t.positive for t, _, _ in factors)
+    if not all(t.integer and e > 0 for t, e, _ in factors):
+        return
+    term.integer = True
+    low = high = 1
+    for t, e, _ in factors:
+        if t.low is None or t.high is None:
+            return
+        ends = [t.low**e, t.high**e] + ([0] if t.low < 0 < t.high else [])
+        products = [low * min(ends), low * max(ends), high * min(ends), high * max(ends)]
+        low, high = min(products), max(products)
+    term.low, term.high = low, high
+
+
+def times(store: Store, a: View, b: View) -> View:
+    return multiply(store, ((a, 1), (b, 1)))
+
+
+def reciprocal(store: Store, view: View) -> View:
+    """``1 / view`` for a view whose coefficient is not 0."""
+    return multiply(store, ((view, -1),))
+
+
+def divide(store: Store, a: View, b: View) -> View:
+    return multiply(store, ((a, 1), (b, -1)))
+
+
+def all_of(store: Store, conditions: Iterable[View]) -> View:
+    """Logical and of 0/1 views."""
+    return multiply(store, [(c, 1) for c in conditions])
+
+
+def complement(store: Store, condition: View) -> View:
+    """Logical not of a 0/1 view."""
+    return combine(store, ((-1, condition),), 1)

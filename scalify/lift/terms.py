@@ -1,0 +1,221 @@
+"""Hash-consed terms over labelled axes, and views of them.
+
+A *term* denotes a real-valued function of its *labels*: ``sizes[i]`` is the number of values that label ``i`` takes, from 0. A term has no
+layout. A :class:`View` applies a term to *slots* (the axes of some HLO value, mesh axes, or bound variables of a larger
+expression) and scales it by an exact rational: ``coef * term[at]``. The slots of a view are distinct.
+
+Inside a node an *index* is an int or a tuple:
+    label        int >= 0
+    constant k   int  -1 - k
+    table        (table number, label, ...): an arbitrary function of labels, kept in the store
+
+Nodes are made only by the constructors of the sibling modules, which keep the normal forms. One store serves one run: ids from
+two stores must never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Number = int | Fraction
+Index = int | tuple[int, ...]
+
+DEVICE = 1 << 20  #: slots of mesh factors start here
+FRESH = 1 << 24  #: slots of bound variables start here
+BOUND = 1 << 16  #: labels of bound variables inside a node start here
+
+
+class Term:
+    """One node. ``kind`` and ``data`` say what it is; see the constructor of the kind for the form of ``data``.
+
+    ``integer``: every value is an integer, within ``low .. high`` where these are known.
+    ``positive``: every value is > 0. ``taint``: an infinity or NaN literal may be inside, so ``0 * x`` is not 0.
+    ``odd``: a linear form that equals its own negation up to the order of its labels.
+    """
+
+    __slots__ = ("data", "high", "id", "integer", "kind", "low", "odd", "positive", "sizes", "taint")
+
+    def __init__(self, number: int, kind: str, data: Any, sizes: tuple[int, ...]) -> None:
+        self.id = number
+        self.kind = kind
+        self.data = data
+        self.sizes = sizes
+        self.integer = False
+        self.low: int | None = None
+        self.high: int | None = None
+        self.positive = False
+        self.taint = False
+        self.odd = False
+
+    @property
+    def boolean(self) -> bool:
+        return self.integer and self.low is not None and self.high is not None and self.low >= 0 and self.high <= 1
+
+    def __repr__(self) -> str:
+        return f"<{self.id}:{self.kind}>"
+
+
+class View(NamedTuple):
+    """``coef * term[at]``."""
+
+    coef: Number
+    term: Term
+    at: tuple[int, ...]
+
+
+def number(value: Number) -> Number:
+    """The same rational, as an int when it is one."""
+    if type(value) is Fraction and value.denominator == 1:
+        return value.numerator
+    return value
+
+
+def quotient(a: Number, b: Number) -> Number:
+    if b == 1:
+        return a
+    return number(Fraction(a) / Fraction(b))
+
+
+class LimitReached(Exception):  # noqa: N818 - a reason to stop, not an error
+    """A counted limit was reached; the verdict is then ``unverified`` and names it."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        super().__init__(f"limit {name}={limit} reached")
+
+
+class Laws(NamedTuple):
+    """Which families of normal forms the constructors apply; all are on unless a developer switches one off."""
+
+    einsum: bool = True
+    guards: bool = True
+    one_hot: bool = True
+    exponential: bool = True
+    linear: bool = True
+    select: bool = True
+
+
+class Store:
+    """The nodes of one run, and what the constructors memoise."""
+
+    def __init__(self, laws: Laws | None = None, limit: int = 2_000_000) -> None:
+        self.laws = laws or Laws()
+        self.terms: list[Term] = []
+        self._known: dict[tuple[Any, ...], Term] = {}
+        self._fresh = FRESH
+        self.tables: list[npt.NDArray[np.int64]] = []
+        self._table_ids: dict[tuple[tuple[int, ...], bytes], int] = {}
+        self.memo: dict[Any, Any] = {}
+        self.used: set[str] = set()  # laws with assumptions that some proof leaned on
+        self.slot_sizes: dict[int, int] = {}  # of bound slots and mesh factors
+        self.limit = limit
+        self.one = self.node("one", (), (), _make_one)
+
+    def node(self, kind: str, data: Any, sizes: tuple[int, ...], fill: Callable[[Term], None] | None = None) -> Term:
+        """The one term of this content; ``fill`` sets its derived facts when it is made."""
+        key = (kind, data, sizes)
+        term = self._known.get(key)
+        if term is None:
+            term = Term(len(self.terms), kind, data, sizes)
+            if fill is not None:
+                fill(term)
+            self._known[key] = term
+            self.terms.append(term)
+        return term
+
+    def check_limit(self) -> None:
+        """Raises :class:`LimitReached` when the store holds more nodes than it may."""
+        if len(self.terms) > self.limit:
+            raise LimitReached("terms", self.limit)
+
+    def fresh(self, size: int) -> int:
+        """A new bound slot."""
+        self._fresh += 1
+        self.slot_sizes[self._fresh] = size
+        return self._fresh
+
+    def table(self, values: npt.NDArray[np.int64]) -> int:
+        """The number of a table; equal tables have equal numbers."""
+        key = (values.shape, values.tobytes())
+        found = self._table_ids.get(key)
+        if found is None:
+            found = self._table_ids[key] = len(self.tables)
+            self.tables.append(values)
+        return found
+
+    def constant(self, value: Number) -> View:
+        return View(value, self.one, ())
+
+
+def _make_one(term: Term) -> None:
+    term.integer = term.positive = True
+    term.low = term.high = 1
+
+
+class Labels:
+    """Numbers labels in the order in which slots are first met."""
+
+    __slots__ = ("of", "slots")
+
+    def __init__(self) -> None:
+        self.of: dict[int, int] = {}
+        self.slots: list[int] = []
+
+    def index(self, entry: Index) -> Index:
+        if type(entry) is tuple:
+            return (entry[0], *[self.label(s) for s in entry[1:]])
+        assert isinstance(entry, int)
+        return entry if entry < 0 else self.label(entry)
+
+    def label(self, slot: int) -> int:
+        found = self.of.get(slot)
+        if found is None:
+            found = self.of[slot] = len(self.slots)
+            self.slots.append(slot)
+        return found
+
+    def labels(self, at: Iterable[int]) -> tuple[int, ...]:
+        label = self.label
+        return tuple([label(s) for s in at])
+
+
+def rename(view: View, slots: Sequence[int]) -> View:
+    """The view with slot ``s`` replaced by ``slots[s]``; mesh and bound slots stay. ``slots`` must be injective."""
+    coef, term, at = view
+    return View(coef, term, tuple([slots[s] if s < DEVICE else s for s in at]))
+
+
+def size_map(views: Iterable[View]) -> dict[int, int]:
+    """Slot -> size for all slots of the views."""
+    sizes: dict[int, int] = {}
+    for _, term, at in views:
+        sizes.update(zip(at, term.sizes, strict=True))
+    return sizes
+
+
+def bounds(view: View) -> tuple[Number, Number] | None:
+    """Range of an integer-valued view, or None when it is not known to be one. Both ends inclusive."""
+    coef, term, _ = view
+    if not term.integer or term.low is None or term.high is None:
+        return None
+    a, b = coef * term.low, coef * term.high
+    return (a, b) if a <= b else (b, a)
+
+
+def is_integer(view: View) -> bool:
+    return view.term.integer and type(view.coef) is int
+
+
+def is_boolean(view: View) -> bool:
+    """True when the view's only values are 0 and 1."""
+    if not is_integer(view):
+        return False
+    found = bounds(view)
+    return found is not None and found[0] >= 0 and found[1] <= 1
