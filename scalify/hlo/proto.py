@@ -13,6 +13,7 @@ import re
 from collections import Counter, deque
 from dataclasses import fields
 from itertools import repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -21,7 +22,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from scalify.errors import HloError
 from scalify.hlo import payloads, schema
 from scalify.hlo.location import StackFrames, read_location
-from scalify.hlo.module import Computation, Instruction, Location, Module, Shape, Sharding
+from scalify.hlo.module import Computation, Instruction, Location, Module, Sharding
 from scalify.hlo.order import topological_order
 from scalify.hlo.payloads import Memo, Payloads, parse
 from scalify.hlo.proto_attributes import READERS
@@ -29,9 +30,17 @@ from scalify.hlo.proto_attributes import READERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_OPCODE: Final = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
+_OPCODE_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 # Opcodes whose called computations the proto lists in another order than HLO text: a while's body comes before its condition.
 _BODY_FIRST: Final = frozenset({"while"})
+
+# Field readers that a loop in C can call.
+_NAME: Final = attrgetter("name")
+_OPCODE: Final = attrgetter("opcode")
+_SHAPE: Final = attrgetter("shape")
+_METADATA: Final = attrgetter("metadata")
+_CALLED: Final = attrgetter("called_computation_ids")
+_CONTROL: Final = attrgetter("control_predecessor_ids")
 
 _T = TypeVar("_T")
 _SLOTS: Final = tuple(getattr(Instruction, field.name).__set__ for field in fields(Instruction))
@@ -48,7 +57,7 @@ def parse_module(data: bytes) -> Any | None:
     except DecodeError:
         return None
     first = next((i for c in proto.computations for i in c.instructions), None)
-    return proto if first is not None and _OPCODE.match(first.opcode) else None
+    return proto if first is not None and _OPCODE_NAME.match(first.opcode) else None
 
 
 def read_module(proto: Any) -> Module:
@@ -128,24 +137,23 @@ class _ModuleReader:
         return Computation(name, instructions, place[proto.root_id])
 
     def _instructions(self, protos: list[Any], operands: list[Positions], controls: list[Positions]) -> tuple[Instruction, ...]:
-        names = [m.name or f"{m.opcode}.{m.id}" for m in protos]
+        names = list(map(_NAME, protos))
+        if not all(names):
+            names = [m.name or f"{m.opcode}.{m.id}" for m in protos]
         _check_names(names)
-        opcodes = [m.opcode for m in protos]
+        opcodes = list(map(_OPCODE, protos))
         for opcode in set(opcodes):
-            if not _OPCODE.match(opcode):
+            if not _OPCODE_NAME.match(opcode):
                 raise HloError(f"{opcode[:40]!r} is not an opcode", names[opcodes.index(opcode)][:200])
-        shapes = _column(self._shape, protos, names)
-        attributes = _column(self._attributes, protos, names)
-        calls = _column(self._calls, protos, names)
-        locations = _column(self._location, protos, names)
+        shapes = _column(self._shapes.__getitem__, names, map(_SHAPE, protos))
+        attributes = _column(self._attributes, names, opcodes, protos)
+        calls = _column(self._calls, names, opcodes, map(_CALLED, protos)) if any(map(_CALLED, protos)) else [()] * len(protos)
+        locations = _column(self._locations.__getitem__, names, map(_METADATA, protos))
         return _build(names, opcodes, shapes, operands, attributes, calls, locations, controls)
 
-    def _shape(self, m: Any) -> Shape:
-        return self._shapes[m.shape]
-
-    def _attributes(self, m: Any) -> dict[str, Any]:
+    def _attributes(self, opcode: str, m: Any) -> dict[str, Any]:
         attributes: dict[str, Any] = {}
-        reader = READERS.get(m.opcode)
+        reader = READERS.get(opcode)
         if reader is not None:
             reader(m, self._known, attributes)
         sharding = m.sharding
@@ -160,18 +168,14 @@ class _ModuleReader:
                 attributes["unknown_fields"] = unknown
         return attributes
 
-    def _calls(self, m: Any) -> tuple[str, ...]:
-        ids = m.called_computation_ids
+    def _calls(self, opcode: str, ids: Sequence[int]) -> tuple[str, ...]:
         if not ids:
             return ()
         missing = [number for number in ids if number not in self._names]
         if missing:
             raise HloError(f"the called computation (id {missing[0]}) does not exist")
         names = tuple(self._names[number] for number in ids)
-        return names[::-1] if m.opcode in _BODY_FIRST else names
-
-    def _location(self, m: Any) -> Location | None:
-        return self._locations[m.metadata]
+        return names[::-1] if opcode in _BODY_FIRST else names
 
     def _read_location(self, metadata: bytes) -> Location | None:
         return read_location(parse("OpMetadata", metadata), self._frames) if metadata else None
@@ -186,15 +190,15 @@ def _computation_names(protos: Sequence[Any]) -> dict[int, str]:
     return names
 
 
-def _column(read: Callable[[Any], _T], protos: list[Any], names: list[str]) -> list[_T]:
-    """``read`` of each instruction; an error gets the instruction's name."""
-    column: list[_T] = []
+def _column(read: Callable[..., _T], names: list[str], *columns: Iterable[Any]) -> list[_T]:
+    """``read`` of each instruction's entries in ``columns``; an error gets the instruction's name."""
+    values: list[_T] = []
     try:
-        for m in protos:
-            column.append(read(m))  # noqa: PERF401 - the length tells where an error happened
+        for value in map(read, *columns):
+            values.append(value)  # noqa: PERF402 - the length tells where an error happened
     except HloError as error:
-        raise error.at(names[len(column)][:200]) from None
-    return column
+        raise error.at(names[len(values)][:200]) from None
+    return values
 
 
 def _build(*columns: Sequence[Any]) -> tuple[Instruction, ...]:
@@ -219,7 +223,7 @@ def _in_order(protos: list[Any], numbers: list[int]) -> _Order | None:
             place[numbers[k]] = k
     except KeyError:
         return None
-    if any(m.control_predecessor_ids for m in protos):
+    if any(map(_CONTROL, protos)):
         return None
     return place, protos, operands, [()] * len(protos)
 
