@@ -1,0 +1,1 @@
+"""End-to-end measurements of ``scalify verify``, from files to verdict, and the demonstration."""
