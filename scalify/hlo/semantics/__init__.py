@@ -1,0 +1,1 @@
+"""What each HLO opcode computes, in NumPy, on all devices at once."""
