@@ -34,8 +34,8 @@ def escape(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """``text`` as a code span, whatever backticks it holds; a pipe is escaped because tables cut at pipes first."""
-    safe = visible(text).replace("|", "\\|")
+    """``text`` as a code span, whatever backticks it holds. Not for tables, which cut at pipes first."""
+    safe = visible(text)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", safe)), default=0) + 1)
     pad = " " if safe[:1] in ("`", " ", "") or safe[-1:] in ("`", " ") else ""
     return f"{fence}{pad}{safe}{pad}{fence}"

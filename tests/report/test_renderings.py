@@ -1,0 +1,131 @@
+"""Each rendering shows what matters, and nothing in a graph can steer the medium that it is shown in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scalify.report import html, markdown, sarif, terminal
+from scalify.report.model import Kind, Report
+from scalify.report.text import LONGEST, ranges, seconds, visible
+from tests.support.reports import HOSTILE, unverified, verified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RENDERINGS: list[Callable[[Report], str]] = [terminal.render, markdown.render, sarif.render, html.render]
+READABLE: list[Callable[[Report], str]] = [terminal.render, markdown.render, html.render]
+
+
+@pytest.mark.parametrize("render", RENDERINGS)
+def test_verdict_line_and_kind_are_shown(render: Callable[[Report], str]) -> None:
+    assert "verified" in render(verified()).lower()
+    text = render(unverified()).replace("\\", "")
+    for part in ("unverified", "missing-reduction", "modeling_llama.py", "312", "multiply.214", "frame8.py"):
+        if not (part == "frame8.py" and render is terminal.render):
+            assert part in text.lower()
+
+
+@pytest.mark.parametrize("render", READABLE)
+def test_readers_see_repeats_limit_and_assumptions(render: Callable[[Report], str]) -> None:
+    text = render(unverified("int32 ids"))
+    assert "same in 32 places" in text
+    assert "nodes=40000" in text
+    assert text.count("int32 ids") >= 3
+
+
+@pytest.mark.parametrize("render", RENDERINGS)
+def test_no_control_or_format_character_gets_through(render: Callable[[Report], str]) -> None:
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", render(unverified(HOSTILE)))
+
+
+def test_console_markup_of_a_graph_is_text() -> None:
+    assert "[bold]b[/bold]" in terminal.render(unverified(HOSTILE), width=400)
+
+
+def test_colours_only_on_request() -> None:
+    assert "\x1b" not in terminal.render(unverified())
+    assert "\x1b[" in terminal.render(unverified(), color=True)
+
+
+def test_terminal_keeps_to_its_width_in_details() -> None:
+    text = terminal.render(unverified("word " * 60), width=80)
+    assert all(len(line) <= 80 for line in text.splitlines() if line.startswith("    "))
+
+
+def test_long_lists_are_cut_unless_verbose() -> None:
+    report = unverified()
+    many = dataclasses.replace(report, findings=report.findings * 30)
+    assert "40 more findings" in terminal.render(many)
+    assert "frame8.py" not in terminal.render(report)
+    assert "more findings" not in terminal.render(many, verbose=True)
+    assert "frame8.py" in terminal.render(report, verbose=True)
+
+
+def test_markdown_of_a_graph_is_text() -> None:
+    plain = re.sub(r"(`+) ?.*?[^`]\1(?!`)", "", markdown.render(unverified(HOSTILE)))
+    for markup in ("<script", "](http", "@someone", " #12", "\n# head"):
+        assert markup not in plain
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`", "`` ` ``"), ("", "`  `"), ("``a", "``` ``a ```"), ("a|b", "`a|b`")]
+)
+def test_code_spans_hold_any_text(text: str, span: str) -> None:
+    assert markdown.code(text) == span
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onclick", "onerror"}
+
+
+def test_html_holds_no_script_and_no_link() -> None:
+    parser = Tags()
+    parser.feed(html.render(unverified(HOSTILE)))
+    assert "article" in parser.seen
+    assert not parser.seen & {"script", "a", "img", "link", "iframe"}
+
+
+def test_sarif_is_complete() -> None:
+    log = json.loads(sarif.render(unverified()))
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(Kind)
+    first = run["results"][0]
+    assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == first["ruleId"] == "missing-reduction"
+    physical = first["locations"][0]["physicalLocation"]
+    assert physical == {"artifactLocation": {"uri": "modeling_llama.py"}, "region": {"startLine": 312}}
+    assert len(first["stacks"][0]["frames"]) == 9
+    assert first["occurrenceCount"] == 32
+
+
+def test_sarif_locates_a_finding_without_a_file_by_its_instruction() -> None:
+    second = json.loads(sarif.render(unverified("add.1")))["runs"][0]["results"][1]
+    assert second["locations"] == [{"logicalLocations": [{"name": "add.1", "kind": "element"}]}]
+
+
+def test_visible_cuts_and_escapes() -> None:
+    assert visible("a\nb\u2028\x00") == "a\\x0ab\\u2028\\x00"
+    assert visible("é漢") == "é漢"
+    assert len(visible("x" * 10 * LONGEST)) == LONGEST
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0123, "12 ms"), (3.4142, "3.41 s"), (61.26, "61.3 s"), (12345.6, "12346 s")])
+def test_seconds(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 4, 6, 7], "0-2, 4, 6-7")])
+def test_ranges(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text
