@@ -17,8 +17,6 @@ import numpy.typing as npt
 from scalify.errors import HloError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scalify.hlo.module import Shape
 
 Array = npt.NDArray[Any]
@@ -144,12 +142,11 @@ def _logical(flat: Array, shape: Shape) -> Array:
     return np.ascontiguousarray(stored.transpose(np.argsort(major_first)))
 
 
-def read_literal(literal: Any, shape_of: Callable[[bytes], Shape]) -> Array | None:
+def read_literal(literal: Any, shape: Shape) -> Array | None:
     """The read-only array of a parsed ``LiteralProto``; None when the file leaves the data out.
 
-    ``shape_of`` decodes a ``ShapeProto``. Raises HloError for tuple and sparse literals and when the data does not fill the shape.
+    ``shape`` is the literal's own shape, which has its layout. Raises HloError for tuple and sparse literals and when the data does not fill the shape.
     """
-    shape = shape_of(literal.shape)
     if not shape.is_array:
         raise HloError(f"a literal of type {shape.dtype} cannot be read")
     if literal.sparse_indices:

@@ -8,13 +8,16 @@ Source: ``HloInstructionProto`` of ``xla/service/hlo.proto``; names from the pri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from scalify.errors import HloError
 from scalify.hlo import payloads
 from scalify.hlo.literal import read_literal
 from scalify.hlo.payloads import Payloads, parse
 from scalify.hlo.window import ConvDims, WindowDimension
+
+if TYPE_CHECKING:
+    from scalify.hlo.module import Shape
 
 Attributes = dict[str, Any]
 Reader = Callable[[Any, Payloads, Attributes], None]
@@ -53,7 +56,11 @@ def _element(m: Any, _: Payloads, out: Attributes) -> None:
 
 
 def _constant(m: Any, known: Payloads, out: Attributes) -> None:
-    literal = known.get(_literal, m.literal) if len(m.literal) < _SMALL else _literal(m.literal)
+    if not m.literal:
+        return
+    shape, literal = known.get(_literal, m.literal) if len(m.literal) < _SMALL else _literal(m.literal)
+    if shape != known.get(payloads.read_shape, m.shape):
+        raise HloError(f"the literal has shape {shape}, which is not the instruction's")
     if literal is not None:
         out["literal"] = literal
 
@@ -62,8 +69,10 @@ def _constant(m: Any, known: Payloads, out: Attributes) -> None:
 _SMALL: Final = 4096
 
 
-def _literal(raw: bytes) -> Any:
-    return read_literal(parse("LiteralProto", raw), payloads.read_shape) if raw else None
+def _literal(raw: bytes) -> tuple[Shape, Any]:
+    literal = parse("LiteralProto", raw)
+    shape = payloads.read_shape(literal.shape)
+    return shape, read_literal(literal, shape)
 
 
 def _dimensions(m: Any, _: Payloads, out: Attributes) -> None:
