@@ -18,6 +18,8 @@ from scalify.hlo.schema import message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scalify.hlo.module import Instruction, Module
+
 NUMBERS = {name: number for number, name in ELEMENT_TYPES.items()}
 
 
