@@ -14,15 +14,14 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from scalify.errors import HloError
-from scalify.hlo import groups, schema
+from scalify.hlo import groups, schema, shardings
 from scalify.hlo.groups import AxisRef, Ids
 from scalify.hlo.module import ReplicaGroups, Shape, Sharding
+from scalify.hlo.shardings import MAX_NESTING
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
-# Tuples deeper than this are refused: the decoder is recursive.
-MAX_NESTING: Final = 32
 MAX_ELEMENTS: Final = (1 << 63) - 1
 
 # ``PrimitiveType`` by number.
@@ -115,25 +114,13 @@ def read_sharding(raw: bytes, depth: int = 0) -> Sharding:
 
 
 def _tiled(proto: Any) -> Sharding:
-    tile = tuple(proto.tile_assignment_dimensions)
     if proto.iota_reshape_dims:
         ids = groups.iota_ids(tuple(proto.iota_reshape_dims), tuple(proto.iota_transpose_perm))
     else:
         ids = np.array(proto.tile_assignment_devices, dtype=np.int64)
-    devices = _device_tuple(groups.tile_ids(tile, ids))
     subgroups = tuple(proto.last_tile_dims)
-    if len(subgroups) > len(tile):
-        raise HloError(f"a sharding has {len(subgroups)} subgroups and {len(tile)} tile dimensions")
-    # Only replicated subgroups hold equal data; what a manual or unreduced one holds is not said.
-    kind = "unknown" if any(subgroups) else "tiled"
-    return Sharding(kind, tile, devices, len(subgroups) or int(proto.replicate_on_last_tile_dim))
-
-
-def _device_tuple(ids: Ids) -> tuple[int, ...]:
-    devices: tuple[int, ...] = tuple(ids.ravel().tolist())
-    if sorted(devices) != list(range(len(devices))):
-        raise HloError("a sharding does not name every device once")
-    return devices
+    trailing = len(subgroups) or int(proto.replicate_on_last_tile_dim)
+    return shardings.tiled(tuple(proto.tile_assignment_dimensions), ids, trailing, replicated=not any(subgroups))
 
 
 def _named(raw: bytes, depth: int) -> Sharding:
@@ -144,15 +131,8 @@ def _named(raw: bytes, depth: int) -> Sharding:
             raise HloError(f"shardings are nested deeper than {MAX_NESTING}")
         return Sharding("tuple", elements=tuple(_named(element, depth + 1) for element in proto.tuple_shardings))
     sizes, ids = _mesh(proto.mesh)
-    if not sizes:
-        return Sharding("maximal", devices=tuple(ids.ravel().tolist())) if ids is not None else Sharding("replicated")
     by_dimension = [[_ref(axis) for axis in dim.axes] for dim in proto.dim_shardings]
-    rest, split = groups.split_mesh(sizes, ids, [ref for refs in by_dimension for ref in refs])
-    cut = tuple(math.prod(groups.size_of(ref, sizes) for ref in refs) for refs in by_dimension)
-    replicas = math.prod(split.shape[:rest])
-    devices = _device_tuple(split.reshape(replicas, -1).T)
-    kind = "unknown" if proto.unreduced_axes or unknown_fields(proto) else "tiled"
-    return Sharding(kind, (*cut, replicas), devices, 1) if math.prod(cut) > 1 or kind == "unknown" else Sharding("replicated")
+    return shardings.named(sizes, ids, by_dimension, replicated=not (proto.unreduced_axes or unknown_fields(proto)))
 
 
 def _mesh(proto: Any) -> tuple[tuple[int, ...], Ids | None]:

@@ -10,7 +10,7 @@ Source: ``xla/service/hlo.proto``; ``HloModule::CreateFromProto`` for what ids r
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from dataclasses import fields
 from itertools import repeat
 from operator import attrgetter
@@ -21,6 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from scalify.errors import HloError
 from scalify.hlo import payloads, schema
+from scalify.hlo.build import callees_first, check_names, check_parameters
 from scalify.hlo.location import StackFrames, read_location
 from scalify.hlo.module import Computation, Instruction, Location, Module, Sharding
 from scalify.hlo.order import topological_order
@@ -78,7 +79,7 @@ class _ModuleReader:
 
     def module(self) -> Module:
         computations = [self._computation(c) for c in self._proto.computations]
-        ordered = _callees_first(computations)
+        ordered = callees_first(computations)
         entry = self._entry_name()
         shardings = tuple(self._known.get(payloads.read_sharding, raw) for raw in self._proto.spmd_parameters_shardings)
         output = self._proto.spmd_output_sharding
@@ -133,14 +134,14 @@ class _ModuleReader:
         in_order = _in_order(protos, numbers)
         place, protos, operands, controls = in_order or _ordered(protos, numbers)
         instructions = self._instructions(protos, operands, controls)
-        _check_parameters(instructions)
+        check_parameters(instructions)
         return Computation(name, instructions, place[proto.root_id])
 
     def _instructions(self, protos: list[Any], operands: list[Positions], controls: list[Positions]) -> tuple[Instruction, ...]:
         names = list(map(_NAME, protos))
         if not all(names):
             names = [m.name or f"{m.opcode}.{m.id}" for m in protos]
-        _check_names(names)
+        check_names(names)
         opcodes = list(map(_OPCODE, protos))
         for opcode in set(opcodes):
             if not _OPCODE_NAME.match(opcode):
@@ -248,26 +249,7 @@ def _positions(m: Any, ids: Iterable[int], positions: dict[int, int], what: str)
         raise HloError(f"{what} (id {missing.args[0]}) does not exist", m.name[:200]) from None
 
 
-def _check_names(names: list[str]) -> None:
-    if len(set(names)) != len(names):
-        name, _ = Counter(names).most_common(1)[0]
-        raise HloError("two instructions have this name", name[:200])
 
-
-def _check_parameters(instructions: tuple[Instruction, ...]) -> None:
-    numbers = sorted(i.attributes["index"] for i in instructions if i.opcode == "parameter")
-    if numbers != list(range(len(numbers))):
-        raise HloError(f"parameters must be numbered 0 to {len(numbers) - 1}, once each, not {numbers[:8]}")
-
-
-def _callees_first(computations: list[Computation]) -> dict[str, Computation]:
-    """The computations by name, each after those that it calls."""
-    place = {c.name: k for k, c in enumerate(computations)}
-    calls = [tuple({place[name] for i in c.instructions for name in i.calls}) for c in computations]
-    sequence = topological_order(calls)
-    if sequence is None:
-        raise HloError("computations call each other in a cycle")
-    return {computations[k].name: computations[k] for k in sequence}
 
 
 def _partitions(parameters: tuple[Sharding, ...], output: Sharding | None) -> int:
