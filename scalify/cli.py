@@ -11,13 +11,12 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from scalify import __version__
-from scalify.commands import relate, rules, show, verify
 from scalify.errors import InputError, ScalifyError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
-COMMANDS = (verify, relate, show, rules)
 DESCRIPTION = """\
 Proves that a distributed HLO graph computes what a single-device HLO graph computes,
 or points at the source line that breaks it.
@@ -68,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="scalify", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"scalify {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in _commands():
         sub = commands.add_parser(
             command.NAME,
             help=command.SUMMARY,
@@ -80,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--traceback", action="store_true", help="show the Python traceback of an error (also SCALIFY_TRACEBACK=1)")
         sub.set_defaults(run=command.run)
     return parser
+
+
+def _commands() -> tuple[ModuleType, ...]:
+    """Imported here, not above: a broken installation must not end with Python's status 1, which means refuted."""
+    from scalify.commands import relate, rules, show, verify  # noqa: PLC0415
+
+    return verify, relate, show, rules
 
 
 def _tolerate_any_text() -> None:

@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Self:
+    def __new__(cls, value: str, meaning: str = "") -> Self:
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.meaning = meaning
