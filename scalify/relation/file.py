@@ -25,14 +25,14 @@ Spec = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: file, line, key."""
+    """Where something stands: file, line (0 for what nobody wrote), key."""
 
     file: str
     line: int
     key: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}: line {self.line}" + (f": {self.key}" if self.key else "")
+        return self.file + (f": line {self.line}" if self.line else "") + (f": {self.key}" if self.key else "")
 
     def error(self, message: str) -> RelationError:
         return RelationError(message, str(self))
@@ -110,4 +110,4 @@ class RelationFile:
 
     def at(self, key: str) -> Place:
         """The place of a top-level key."""
-        return Place(self.name, self.lines.get(key, 1), key)
+        return Place(self.name, self.lines.get(key, 0), key)

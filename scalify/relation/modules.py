@@ -74,6 +74,11 @@ class Names:
         """Instruction names by number; all the same instruction's when a module returns one value several times."""
         return [instruction.name for instruction in self.instructions]
 
+    @property
+    def metadata_names(self) -> list[str]:
+        """What the framework called each parameter (``op_name``), empty where the module does not say."""
+        return [instruction.location.op_name if instruction.location else "" for instruction in self.instructions]
+
     def _by_name(self, name: str) -> int:
         if self._numbers is None:
             self._numbers = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from scalify.relation.coverage import MAX_BOXES, Box, first_overlap, show, uncov
 from scalify.relation.entries import Placed, Reader
 from scalify.relation.model import Assumption, Mesh, Piece, Relation
 from scalify.relation.modules import Names, listed, module_positions
+from scalify.relation.settle import Settler, pair
+from scalify.relation.sharding import module_shardings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,16 +31,23 @@ Array = npt.NDArray[np.generic]
 def resolve(file: RelationFile, baseline: Module, distributed: Sequence[Module]) -> Relation:
     """What ``file`` means for the modules. ``distributed`` is one module, one for each device, or one for each stage.
 
+    Parameters and results that the file does not list are settled where only one reading is left, and noted in ``Relation.notes``.
+
     Raises:
         RelationError: the file contradicts the modules or itself, or leaves something open; the message names file, line and key.
     """
+    return complete(file, baseline, distributed)[0]
+
+
+def complete(file: RelationFile, baseline: Module, distributed: Sequence[Module]) -> tuple[Relation, RelationFile]:
+    """:func:`resolve`, and the file with the settled entries added."""
     mesh = Mesh(file.mesh, file.device_ids or tuple(range(prod(size for _, size in file.mesh))))
     _check_devices(file, mesh, baseline, distributed)
     inputs = _Section(file, mesh, baseline, distributed, outputs=False).read()
     outputs = _Section(file, mesh, baseline, distributed, outputs=True).read()
     if not outputs.pieces:
         raise file.at("outputs").error("no result is compared; relate at least one")
-    return Relation(
+    relation = Relation(
         mesh=mesh,
         inputs=inputs.grouped(),
         outputs=outputs.grouped(),
@@ -47,6 +56,7 @@ def resolve(file: RelationFile, baseline: Module, distributed: Sequence[Module])
         same_mesh=file.same_mesh,
         notes=(*inputs.notes, *outputs.notes),
     )
+    return relation, replace(file, inputs=(*file.inputs, *inputs.settled), outputs=(*file.outputs, *outputs.settled))
 
 
 def _check_devices(file: RelationFile, mesh: Mesh, baseline: Module, distributed: Sequence[Module]) -> None:
@@ -78,6 +88,7 @@ class _Section:
     values: dict[int, tuple[Array, Place]] = field(default_factory=dict)
     ignored: dict[tuple[int | None, int], Place] = field(default_factory=dict)
     ignored_baseline: set[int] = field(default_factory=set)
+    settled: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -96,6 +107,7 @@ class _Section:
             if entry.is_known and entry.baseline is not None:
                 self._value(entry)
             self.pieces += self.reader.pieces(entry)
+        self._settle()
         self._check_listed()
         self._check_tiling()
         self._check_regions()
@@ -135,23 +147,44 @@ class _Section:
         self.values[number] = data, entry.place
 
     # -- checks -------------------------------------------------------------------------------------------------------
+    def _settle(self) -> None:
+        """Add entries for what is not listed, where a certain pairing and a single reading are left."""
+        open_baseline = self._open(self.baseline, self._used())
+        open_distributed = self._open(self.distributed[0], self._seen(0))
+        pairs = pair(self.baseline, self.distributed[0], open_baseline, open_distributed) or {}
+        shardings = module_shardings(self.modules[0], outputs=self.outputs)
+        settler = Settler(self.mesh, self.file.same_mesh, self.baseline, self.distributed[0], shardings, self.place)
+        for settled in settler.settle(pairs):
+            self.settled.append(settled.entry)
+            self.notes.append(settled.note)
+            self.pieces += self.reader.pieces(settled.entry)
+
     def _check_listed(self) -> None:
         """Every parameter and result of both sides is spoken of."""
         for module, names in enumerate(self.distributed):
-            seen = set(self.of(module)) | {n for m, n in self.ignored if m in (None, module)}
-            self._check_all(names, seen)
-        used = {p.piece.recipe.source for p in self.pieces if isinstance(p.piece.recipe.source, int)}
-        self._check_all(self.baseline, used | set(self.values) | self.ignored_baseline)
+            self._check_all(names, self._open(names, self._seen(module)))
+        self._check_all(self.baseline, self._open(self.baseline, self._used()))
 
-    def _check_all(self, names: Names, seen: set[int]) -> None:
+    def _seen(self, module: int) -> set[int]:
+        """Distributed numbers of a module that entries speak of."""
+        return set(self.of(module)) | {n for m, n in self.ignored if m in (None, module)}
+
+    def _used(self) -> set[int]:
+        """Baseline numbers that entries speak of."""
+        sources = {p.piece.recipe.source for p in self.pieces if isinstance(p.piece.recipe.source, int)}
+        return sources | set(self.values) | self.ignored_baseline
+
+    def _open(self, names: Names, seen: set[int]) -> list[int]:
         try:
-            missing = [number for number in listed(names) if number not in seen]
+            return [number for number in listed(names) if number not in seen]
         except RelationError as error:
             raise self.place.error(error.message) from None
+
+    def _check_all(self, names: Names, missing: list[int]) -> None:
         if missing:
             more = f", nor are {len(missing) - 1} more" if len(missing) > 1 else ""
-            first = missing[0]
-            raise self.place.error(f"{names.describe(first)} (named {names.names[first]}) and is not listed{more}; add an entry")
+            name = names.names[missing[0]]
+            raise self.place.error(f"{names.describe(missing[0])} (named {name}) and is not listed{more}; add an entry")
 
     def _check_tiling(self) -> None:
         """The pieces of each distributed array cover it once."""
