@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.int64]
 
-# Far above any machine there is; keeps a hostile `[1000000000]` from filling the memory.
-MAX_DEVICES: Final = 1 << 20
+# Above any machine there is; keeps a hostile `[1000000000]` from filling the memory.
+MAX_DEVICES: Final = 1 << 17
+# NumPy arrays have at most 64 dimensions: a split mesh has its factors in front of the references.
+MAX_DIMENSIONS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class AxisRef:
 
 
 def device_count(sizes: Sequence[int]) -> int:
-    """Product of ``sizes``; HloError unless all are positive and the product is at most :data:`MAX_DEVICES`."""
+    """Product of ``sizes``; HloError unless all are positive, few, and the product is at most :data:`MAX_DEVICES`."""
+    _check_rank(sizes)
     if any(size < 1 for size in sizes):
         raise HloError(f"device dimensions must be positive, not {list(sizes)[:8]}")
     count = 1
@@ -46,6 +49,11 @@ def device_count(sizes: Sequence[int]) -> int:
         if count > MAX_DEVICES:
             raise HloError(f"more than {MAX_DEVICES} devices in one device list")
     return count
+
+
+def _check_rank(dimensions: Sequence[object]) -> None:
+    if len(dimensions) > MAX_DIMENSIONS:
+        raise HloError(f"a device list has {len(dimensions)} dimensions, more than {MAX_DIMENSIONS}")
 
 
 def iota_ids(reshape: Sequence[int], permutation: Sequence[int]) -> Ids:
@@ -96,6 +104,7 @@ def split_mesh(sizes: Sequence[int], ids: Ids | None, refs: Sequence[AxisRef]) -
     The dimensions in front are the factors of the mesh that no reference names, in mesh order.
     HloError if references overlap, do not divide their axis, or name no axis.
     """
+    _check_rank(refs)
     mesh = tile_ids(sizes, np.arange(device_count(sizes), dtype=np.int64) if ids is None else ids)
     bounds = _bounds(sizes, refs)
     factors = [(axis, low, high) for axis, cuts in enumerate(bounds) for low, high in pairwise(cuts)]

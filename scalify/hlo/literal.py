@@ -9,6 +9,7 @@ the OCP MX and "FP8 formats for deep learning" papers for the small floats.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from scalify.hlo.module import Shape
 
 Array = npt.NDArray[Any]
+
+# Far above what a file may hold; NumPy also refuses larger strides in arrays without elements.
+MAX_ELEMENTS: Final = 1 << 40
 
 # dtype -> (field, NumPy type of an element): repeated numbers, or little-endian bytes
 _NUMBERS: Final[dict[str, tuple[str, Any]]] = {
@@ -113,7 +117,8 @@ def _flat(literal: Any, dtype: str) -> Array:
         return _widen_bf16(data) if dtype == "bf16" else data
     if dtype in _SMALL_FLOATS:
         table = small_float_table(dtype)
-        return table[_view(getattr(literal, dtype + "s"), "u1") & (len(table) - 1)]
+        codes = _view(getattr(literal, dtype + "s"), "u1") & (len(table) - 1)
+        return np.asarray(table[codes])
     if dtype in _SMALL_INTEGERS:
         return _small_integers(_view(getattr(literal, dtype + "s"), "u1"), dtype)
     raise HloError(f"a literal of type {dtype} cannot be read")
@@ -151,6 +156,8 @@ def read_literal(literal: Any, shape: Shape) -> Array | None:
         raise HloError(f"a literal of type {shape.dtype} cannot be read")
     if literal.sparse_indices:
         raise HloError("sparse literals cannot be read")
+    if math.prod(max(d, 1) for d in shape.dims) > MAX_ELEMENTS:
+        raise HloError(f"a literal of shape {shape} is too large")
     flat = _flat(literal, shape.dtype)
     if not len(flat) and shape.size:
         return None

@@ -6,7 +6,8 @@ Source: ``ShapeProto``, ``OpSharding``, ``NamedShardingProto``, ``CollectiveDevi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -23,6 +24,9 @@ _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
 MAX_ELEMENTS: Final = (1 << 63) - 1
+# NumPy's limit too.
+MAX_RANK: Final = 64
+MAX_LISTED_DEVICES: Final = 1 << 22
 
 # ``PrimitiveType`` by number.
 ELEMENT_TYPES: Final[dict[int, str]] = {
@@ -45,7 +49,8 @@ def parse(name: str, raw: bytes) -> Any:
 
 def unknown_fields(message: Any) -> tuple[int, ...]:
     """Numbers of the fields that the schema does not declare. An empty message counts as absent: it says only defaults."""
-    return tuple(sorted({f.field_number for f in UnknownFieldSet(message) if f.data != b""}))
+    unknown = UnknownFieldSet(message)
+    return tuple(sorted({unknown[k].field_number for k in range(len(unknown)) if unknown[k].data != b""}))
 
 
 class Memo(dict[_K, _V]):
@@ -61,15 +66,37 @@ class Memo(dict[_K, _V]):
 
 
 class Payloads:
-    """Decoded payloads of one file: one :class:`Memo` for each decoder."""
+    """Decoded payloads of one file: one :class:`Memo` for each decoder.
+
+    Device lists have a budget for the whole file, because a few bytes of an iota list stand for many device ids.
+    """
 
     def __init__(self) -> None:
         self._memos: Memo[Any, Memo[Any, Any]] = Memo(Memo)
+        devices = _Budget()
+        self.shapes: Memo[bytes, Shape] = Memo(read_shape)
+        self.shardings: Memo[bytes, Sharding] = Memo(partial(read_sharding, budget=devices))
+        self.group_lists: Memo[tuple[bytes, ...], ReplicaGroups] = Memo(_read_group_list)
+        self.device_lists: Memo[bytes, ReplicaGroups] = Memo(partial(_read_device_list, budget=devices))
+        self.iota_lists: Memo[bytes, ReplicaGroups] = Memo(partial(_read_iota_list, budget=devices))
+        self.mesh_lists: Memo[bytes, ReplicaGroups] = Memo(partial(_read_mesh_list, budget=devices))
 
     def get(self, decode: Callable[[_K], _V], raw: _K) -> _V:
         """``decode(raw)``, computed once for equal ``raw``."""
         value: _V = self._memos[decode][raw]
         return value
+
+
+class _Budget:
+    """How many more device ids the lists of a file may be written out to."""
+
+    def __init__(self) -> None:
+        self._left = MAX_LISTED_DEVICES
+
+    def spend(self, sizes: Sequence[int]) -> None:
+        self._left -= groups.device_count(sizes)
+        if self._left < 0:
+            raise HloError(f"the device lists of the file have more than {MAX_LISTED_DEVICES} entries")
 
 
 def read_shape(raw: bytes, depth: int = 0) -> Shape:
@@ -87,7 +114,7 @@ def read_shape(raw: bytes, depth: int = 0) -> Shape:
 
 def _array_shape(dtype: str, proto: Any) -> Shape:
     dims = tuple(proto.dimensions)
-    if any(d < 0 for d in dims) or math.prod(dims) > MAX_ELEMENTS:
+    if len(dims) > MAX_RANK or any(d < 0 for d in dims) or math.prod(max(d, 1) for d in dims) > MAX_ELEMENTS:
         raise HloError(f"{dtype}{list(dims)[:8]} is not a possible shape")
     dynamic = tuple(proto.is_dynamic_dimension)
     if dynamic and len(dynamic) != len(dims):
@@ -98,46 +125,49 @@ def _array_shape(dtype: str, proto: Any) -> Shape:
     return Shape(dtype, dims, (), dynamic if any(dynamic) else (), layout)
 
 
-def read_sharding(raw: bytes, depth: int = 0) -> Sharding:
+def read_sharding(raw: bytes, depth: int = 0, *, budget: _Budget) -> Sharding:
     """A serialized ``OpSharding``."""
     proto = parse("OpSharding", raw)
     if proto.named_sharding:
-        return _named(proto.named_sharding, depth)
+        return _named(proto.named_sharding, depth, budget)
     kind = "unknown" if unknown_fields(proto) else _SHARDING_KINDS.get(proto.type, "unknown")
     if kind == "tuple":
         if depth >= MAX_NESTING:
             raise HloError(f"shardings are nested deeper than {MAX_NESTING}")
-        return Sharding(kind, elements=tuple(read_sharding(element, depth + 1) for element in proto.tuple_shardings))
+        return Sharding(kind, elements=tuple(read_sharding(element, depth + 1, budget=budget) for element in proto.tuple_shardings))
     if kind == "maximal":
         return Sharding(kind, devices=tuple(proto.tile_assignment_devices))
-    return _tiled(proto) if kind == "tiled" else Sharding(kind)
+    return _tiled(proto, budget) if kind == "tiled" else Sharding(kind)
 
 
-def _tiled(proto: Any) -> Sharding:
+def _tiled(proto: Any, budget: _Budget) -> Sharding:
+    tile = tuple(proto.tile_assignment_dimensions)
+    budget.spend(tile)
     if proto.iota_reshape_dims:
         ids = groups.iota_ids(tuple(proto.iota_reshape_dims), tuple(proto.iota_transpose_perm))
     else:
         ids = np.array(proto.tile_assignment_devices, dtype=np.int64)
     subgroups = tuple(proto.last_tile_dims)
     trailing = len(subgroups) or int(proto.replicate_on_last_tile_dim)
-    return shardings.tiled(tuple(proto.tile_assignment_dimensions), ids, trailing, replicated=not any(subgroups))
+    return shardings.tiled(tile, ids, trailing, replicated=not any(subgroups))
 
 
-def _named(raw: bytes, depth: int) -> Sharding:
+def _named(raw: bytes, depth: int, budget: _Budget) -> Sharding:
     """A ``NamedShardingProto`` as the tile assignment that it stands for."""
     proto = parse("NamedShardingProto", raw)
     if proto.tuple_shardings:
         if depth >= MAX_NESTING:
             raise HloError(f"shardings are nested deeper than {MAX_NESTING}")
-        return Sharding("tuple", elements=tuple(_named(element, depth + 1) for element in proto.tuple_shardings))
-    sizes, ids = _mesh(proto.mesh)
+        return Sharding("tuple", elements=tuple(_named(element, depth + 1, budget) for element in proto.tuple_shardings))
+    sizes, ids = _mesh(proto.mesh, budget)
     by_dimension = [[_ref(axis) for axis in dim.axes] for dim in proto.dim_shardings]
     return shardings.named(sizes, ids, by_dimension, replicated=not (proto.unreduced_axes or unknown_fields(proto)))
 
 
-def _mesh(proto: Any) -> tuple[tuple[int, ...], Ids | None]:
+def _mesh(proto: Any, budget: _Budget) -> tuple[tuple[int, ...], Ids | None]:
     """Sizes of the axes, and the device ids in row-major order (None for 0, 1, 2, ...)."""
     sizes = tuple(axis.size for axis in proto.axes)
+    budget.spend(sizes)
     if proto.HasField("iota"):
         return sizes, groups.iota_ids(tuple(proto.iota.iota_reshape_dims), tuple(proto.iota.iota_transpose_perm))
     return sizes, np.array(proto.device_ids, dtype=np.int64) if proto.device_ids else None
@@ -149,34 +179,35 @@ def _ref(proto: Any) -> AxisRef:
     return AxisRef(proto.mesh_axis_index, proto.sub_axis_info.pre_size or -1, proto.sub_axis_info.size)
 
 
-def read_group_list(raw: tuple[bytes, ...]) -> ReplicaGroups:
+def _read_group_list(raw: tuple[bytes, ...]) -> ReplicaGroups:
     """Field 49: one serialized ``ReplicaGroup`` a group."""
     return groups.groups_of([tuple(parse("ReplicaGroup", group).replica_ids) for group in raw], "list")
 
 
-def read_device_list(raw: bytes) -> ReplicaGroups:
+def _read_device_list(raw: bytes, budget: _Budget) -> ReplicaGroups:
     """Field 87: groups listed, or an iota list inside."""
     proto = parse("CollectiveDeviceListProto", raw)
     if proto.HasField("iota_replica_group_list"):
-        return _iota(proto.iota_replica_group_list)
+        return _iota(proto.iota_replica_group_list, budget)
     return groups.groups_of([tuple(group.replica_ids) for group in proto.replica_groups], "device-list")
 
 
-def read_iota_list(raw: bytes) -> ReplicaGroups:
+def _read_iota_list(raw: bytes, budget: _Budget) -> ReplicaGroups:
     """Field 92."""
-    return _iota(parse("IotaReplicaGroupListProto", raw))
+    return _iota(parse("IotaReplicaGroupListProto", raw), budget)
 
 
-def _iota(proto: Any) -> ReplicaGroups:
+def _iota(proto: Any, budget: _Budget) -> ReplicaGroups:
+    budget.spend((proto.num_replica_groups, proto.num_devices_per_group))
     return groups.iota_groups(
         proto.num_replica_groups, proto.num_devices_per_group, tuple(proto.iota_reshape_dims), tuple(proto.iota_transpose_perm)
     )
 
 
-def read_mesh_list(raw: bytes) -> ReplicaGroups:
+def _read_mesh_list(raw: bytes, budget: _Budget) -> ReplicaGroups:
     """Field 93."""
     proto = parse("MeshAxesReplicaGroupListProto", raw)
     if unknown_fields(proto) or unknown_fields(proto.mesh):
         raise HloError("a mesh in replica_groups has fields that are not known")
-    sizes, ids = _mesh(proto.mesh)
+    sizes, ids = _mesh(proto.mesh, budget)
     return groups.mesh_groups(sizes, ids, [_ref(axis) for axis in proto.axes])

@@ -72,7 +72,6 @@ class _ModuleReader:
     def __init__(self, proto: Any) -> None:
         self._proto = proto
         self._known = Payloads()
-        self._shapes = Memo(payloads.read_shape)
         self._locations = Memo(self._read_location)
         self._frames = StackFrames(proto.stack_frame_index)
         self._names = _computation_names(proto.computations)
@@ -81,9 +80,9 @@ class _ModuleReader:
         computations = [self._computation(c) for c in self._proto.computations]
         ordered = callees_first(computations)
         entry = self._entry_name()
-        shardings = tuple(self._known.get(payloads.read_sharding, raw) for raw in self._proto.spmd_parameters_shardings)
+        shardings = tuple(self._known.shardings[raw] for raw in self._proto.spmd_parameters_shardings)
         output = self._proto.spmd_output_sharding
-        output_sharding = payloads.read_sharding(output) if output else None
+        output_sharding = self._known.shardings[output] if output else None
         assignment = self._proto.device_assignment
         return Module(
             name=self._proto.name,
@@ -146,7 +145,7 @@ class _ModuleReader:
         for opcode in set(opcodes):
             if not _OPCODE_NAME.match(opcode):
                 raise HloError(f"{opcode[:40]!r} is not an opcode", names[opcodes.index(opcode)][:200])
-        shapes = _column(self._shapes.__getitem__, names, map(_SHAPE, protos))
+        shapes = _column(self._known.shapes.__getitem__, names, map(_SHAPE, protos))
         attributes = _column(self._attributes, names, opcodes, protos)
         calls = _column(self._calls, names, opcodes, map(_CALLED, protos)) if any(map(_CALLED, protos)) else [()] * len(protos)
         locations = _column(self._locations.__getitem__, names, map(_METADATA, protos))
@@ -159,7 +158,7 @@ class _ModuleReader:
             reader(m, self._known, attributes)
         sharding = m.sharding
         if sharding:
-            attributes["sharding"] = self._known.get(payloads.read_sharding, sharding)
+            attributes["sharding"] = self._known.shardings[sharding]
         frontend = m.frontend_attributes
         if frontend:
             attributes["frontend_attributes"] = self._known.get(_frontend_attributes, frontend)
@@ -247,9 +246,6 @@ def _positions(m: Any, ids: Iterable[int], positions: dict[int, int], what: str)
         return tuple([positions[number] for number in ids])
     except KeyError as missing:
         raise HloError(f"{what} (id {missing.args[0]}) does not exist", m.name[:200]) from None
-
-
-
 
 
 def _partitions(parameters: tuple[Sharding, ...], output: Sharding | None) -> int:

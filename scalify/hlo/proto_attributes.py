@@ -59,7 +59,7 @@ def _constant(m: Any, known: Payloads, out: Attributes) -> None:
     if not m.literal:
         return
     shape, literal = known.get(_literal, m.literal) if len(m.literal) < _SMALL else _literal(m.literal)
-    if shape != known.get(payloads.read_shape, m.shape):
+    if shape != known.shapes[m.shape]:
         raise HloError(f"the literal has shape {shape}, which is not the instruction's")
     if literal is not None:
         out["literal"] = literal
@@ -191,12 +191,12 @@ def _collective(m: Any, known: Payloads, out: Attributes) -> None:
 def _groups(m: Any, known: Payloads) -> Any:
     """The newest encoding that is present; a writer fills one only, or the old one as a copy."""
     if m.mesh_axes_replica_group_list:
-        return known.get(payloads.read_mesh_list, m.mesh_axes_replica_group_list)
+        return known.mesh_lists[m.mesh_axes_replica_group_list]
     if m.iota_collective_device_list:
-        return known.get(payloads.read_iota_list, m.iota_collective_device_list)
+        return known.iota_lists[m.iota_collective_device_list]
     if m.collective_device_list:
-        return known.get(payloads.read_device_list, m.collective_device_list)
-    return known.get(payloads.read_group_list, tuple(m.replica_groups))
+        return known.device_lists[m.collective_device_list]
+    return known.group_lists[tuple(m.replica_groups)]
 
 
 def _dimension_collective(m: Any, known: Payloads, out: Attributes) -> None:
@@ -331,8 +331,8 @@ def _outfeed(m: Any, _: Payloads, out: Attributes) -> None:
 
 
 def _domain(m: Any, known: Payloads, out: Attributes) -> None:
-    out["domain_entry"] = known.get(payloads.read_sharding, m.domain_entry_sharding)
-    out["domain_exit"] = known.get(payloads.read_sharding, m.domain_exit_sharding)
+    out["domain_entry"] = known.shardings[m.domain_entry_sharding]
+    out["domain_exit"] = known.shardings[m.domain_exit_sharding]
 
 
 READERS: Final[dict[str, Reader]] = {

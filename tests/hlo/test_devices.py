@@ -128,7 +128,7 @@ def part(axis: int, pre_size: int, size: int) -> Any:
         ({"replica_groups": [raw("ReplicaGroup", replica_ids=[0, 1]), raw("ReplicaGroup", replica_ids=[1])]}, "a device occurs twice"),
         ({"replica_groups": [raw("ReplicaGroup", replica_ids=[-1])]}, "device ids in replica_groups must be between"),
         ({"iota_collective_device_list": iota_list(2, 3, [8], [0])}, "needs 6 devices, the device list has 8"),
-        ({"iota_collective_device_list": iota_list(1, 1 << 40, [1 << 40], [0])}, "more than 1048576 devices"),
+        ({"iota_collective_device_list": iota_list(1, 1 << 40, [1 << 40], [0])}, "more than 131072 devices"),
         ({"iota_collective_device_list": iota_list(0, 8, [8], [0])}, "must be positive"),
         ({"iota_collective_device_list": iota_list(2, 4, [2, 4], [0, 0])}, "is not a permutation of 2 dimensions"),
         ({"mesh_axes_replica_group_list": mesh_list([2, 2], part(2, 1, 2))}, "mesh axis 2 does not exist"),
@@ -179,7 +179,7 @@ def test_named_sharding_is_a_tile_assignment() -> None:
     [
         ({"type": 3, "tile_assignment_dimensions": [2], "tile_assignment_devices": [0, 0]}, "does not name every device once"),
         ({"type": 3, "tile_assignment_dimensions": [3], "tile_assignment_devices": [0, 1]}, "needs 3 devices"),
-        ({"type": 3, "tile_assignment_dimensions": [1 << 50], "iota_reshape_dims": [1 << 50]}, "more than 1048576 devices"),
+        ({"type": 3, "tile_assignment_dimensions": [1 << 50], "iota_reshape_dims": [1 << 50]}, "more than 131072 devices"),
         (
             {"type": 3, "tile_assignment_dimensions": [2], "iota_reshape_dims": [2], "last_tile_dims": [0, 0]},
             "2 subgroups and 1 tile dimensions",
