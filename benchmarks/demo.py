@@ -16,8 +16,10 @@ STEPS = (
     (
         "tnx_llama_collbsh_b2_tp4_context",
         3,
-        "The same framework with collectives_layout=BSH. Its gated_mlp reshapes sequence-major rows to (batch, sequence, hidden)\n"
-        "without a transpose; results were silently wrong for batches larger than one:",
+        (
+            "The same framework with collectives_layout=BSH. Its gated_mlp reshapes sequence-major rows to\n(batch, sequence, hidden) "
+            "without a transpose; results were silently wrong for batches larger than one:"
+        ),
     ),
 )
 
@@ -27,7 +29,13 @@ def main() -> int:
     good = True
     for name, expected, story in STEPS:
         case = Path("tests", "cases", name)
-        command = ["scalify", "verify", *(str(case / f"{side}.hlo.pb") for side in ("baseline", "distributed")), "--relation", str(case / "relation.yaml")]
+        command = [
+            "scalify",
+            "verify",
+            *(str(case / f"{side}.hlo.pb") for side in ("baseline", "distributed")),
+            "--relation",
+            str(case / "relation.yaml"),
+        ]
         print(f"\n{story}\n\n$ {' '.join(command)}", flush=True)
         status = subprocess.run([sys.executable, "-m", *command], cwd=CASES.parent.parent, check=False).returncode
         print(f"exit status {status}", flush=True)

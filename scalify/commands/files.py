@@ -41,12 +41,13 @@ def check_outputs(outputs: list[Path], inputs: list[Path]) -> None:
     Raises:
         UsageError: one cannot, or does.
     """
-    taken = {path.resolve(): path for path in inputs}
+    taken = {_resolved(path): path for path in inputs}
     for path in outputs:
-        other = taken.setdefault(path.resolve(), path)
-        if other is not path and not _is_special(path):
-            raise UsageError(f"this output would overwrite {other}", str(path))
-        _check_writable(path)
+        place = _resolved(path)
+        if place in taken and not _is_special(path):
+            raise UsageError(f"this output would overwrite {taken[place]}", str(path))
+        taken[place] = path
+        _check_writable(path, place)
 
 
 def write(path: Path, text: str) -> None:
@@ -87,7 +88,14 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _check_writable(path: Path) -> None:
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: symbolic links in a circle
+        raise UsageError(_reason(error), str(path)) from None
+
+
+def _check_writable(path: Path, place: Path) -> None:
     if path.is_dir():
         raise UsageError("is a folder, not a file", str(path))
     if path.exists() and not os.access(path, os.W_OK):
@@ -95,9 +103,9 @@ def _check_writable(path: Path) -> None:
     if _is_special(path):
         return
     try:
-        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=f".{path.name}.", suffix=".tmp"):
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp"):
             pass
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UsageError(f"cannot be written: {_reason(error)}", str(path)) from None
 
 
@@ -106,6 +114,6 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _reason(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text[:1].lower() + text[1:]

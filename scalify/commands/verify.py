@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import resource
 import shutil
 import sys
 import time
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from scalify.commands import files
 from scalify.commands.arguments import assignments, merged
+from scalify.commands.memory import peak_memory
+from scalify.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("distributed", type=Path, nargs="+", metavar="DISTRIBUTED", help="graph of the distributed program")
     how = parser.add_argument_group("how inputs and outputs correspond")
     how.add_argument("--relation", type=Path, metavar="FILE", help="relation file (YAML); inferred when absent")
-    how.add_argument("--mesh", type=assignments, action="append", metavar="AXIS=N[,AXIS=N]", help="mesh axes in order, when the relation is inferred")
+    how.add_argument(
+        "--mesh", type=assignments, action="append", metavar="AXIS=N[,AXIS=N]", help="mesh axes in order, when the relation is inferred"
+    )
     proof = parser.add_argument_group("the proof")
     proof.add_argument(
         "--precision",
@@ -57,11 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="real",
         help="read numbers as reals and report narrowing (the default), or keep each rounding as part of the meaning",
     )
-    proof.add_argument("--limit", type=assignments, action="append", metavar="NAME=N", help="counted limit of the search; the report names the one reached")
+    proof.add_argument(
+        "--limit", type=assignments, action="append", metavar="NAME=N", help="counted limit of the search; the report names the one reached"
+    )
     proof.add_argument("--source-root", type=Path, metavar="DIR", help="report the innermost stack frame below this folder")
     results = parser.add_argument_group("results")
     for name in FORMATS:
-        results.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write the report as {name.upper() if name != 'markdown' else 'Markdown'}")
+        results.add_argument(
+            f"--{name}", type=Path, metavar="FILE", help=f"write the report as {name.upper() if name != 'markdown' else 'Markdown'}"
+        )
     loudness = results.add_mutually_exclusive_group()
     loudness.add_argument("--quiet", action="store_true", help="print nothing; the exit status is the verdict")
     loudness.add_argument("--verbose", action="store_true", help="print each finding with its whole stack")
@@ -80,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_files(options: argparse.Namespace, outputs: dict[str, Path]) -> None:
+    if options.relation is not None and options.mesh:
+        raise UsageError("--mesh is for inferred relations; the relation file has its own mesh")
     graphs = [options.baseline, *options.distributed]
     for path in graphs:
         files.check_input(path, files.LARGEST_GRAPH)
@@ -90,7 +99,7 @@ def _check_files(options: argparse.Namespace, outputs: dict[str, Path]) -> None:
 
 
 def _verify(options: argparse.Namespace) -> Report:
-    from scalify import api
+    from scalify.api import Options, verify
     from scalify.commands.load import load
 
     start = time.perf_counter()
@@ -98,12 +107,19 @@ def _verify(options: argparse.Namespace) -> Report:
     distributed = [load(path) for path in options.distributed]
     relation = _relation(options, baseline, distributed)
     read = time.perf_counter() - start
-    settings = api.Options(precision=options.precision, limits=merged(options.limit), source_root=options.source_root)
-    return _complete(api.verify(baseline, distributed, relation, settings), options, read)
+    settings = Options(precision=options.precision, limits=merged(options.limit), source_root=options.source_root)
+    return _complete(verify(baseline, distributed, relation, settings), options, read)
 
 
 def _relation(options: argparse.Namespace, baseline: Module, distributed: list[Module]) -> Relation:
-    raise NotImplementedError
+    if options.relation is not None:
+        from scalify.commands.load import load_relation
+
+        return load_relation(options.relation, baseline, distributed)
+    from scalify.relation.infer import infer, parse_mesh
+
+    relation, _ = infer(baseline, distributed, parse_mesh(options.mesh) if options.mesh else None)
+    return relation
 
 
 def _complete(report: Report, options: argparse.Namespace, read: float) -> Report:
@@ -111,8 +127,8 @@ def _complete(report: Report, options: argparse.Namespace, read: float) -> Repor
     from scalify.report.model import Inputs
 
     inputs = Inputs(str(options.baseline), tuple(map(str, options.distributed)), str(options.relation) if options.relation else None)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
-    stats = dataclasses.replace(report.stats, seconds={"read": read, **report.stats.seconds}, peak_rss_mib=round(peak, 1))
+    seconds = {"read": read, **report.stats.seconds}
+    stats = dataclasses.replace(report.stats, seconds=seconds, peak_rss_mib=round(peak_memory() / (1 << 20), 1))
     return dataclasses.replace(report, inputs=inputs, stats=stats)
 
 
