@@ -46,6 +46,8 @@ HANDLERS: dict[str, Handler] = {
     **reduction.HANDLERS,
 }
 ARITHMETIC = ("f64", "declared")
+MAX_NESTING = 32
+"""Of tuple types."""
 DEFAULT_BUDGET = Budget()
 
 
@@ -55,7 +57,7 @@ def run(
     """The results of every device.
 
     ``inputs`` are the entry parameters in order, each ``[devices, *dims]`` in the order of device ids; so are the results, which are
-    the elements of a tuple root or the single root (a token is an empty array).
+    the elements of a tuple root or the single root (a token is an empty array, and any array stands for a token parameter).
 
     :raises HloError: an instruction that is malformed, not supported or over the budget; the message names it.
     :raises UsageError: inputs that do not fit the parameters, or a number of devices that contradicts the module.
@@ -81,6 +83,8 @@ def _counted(module: Module, inputs: Sequence[Array]) -> Sequence[Array]:
 
 
 def _accept(scope: Scope, number: int, shape: Shape, value: Array) -> Value:
+    if shape.dtype == "token":
+        return None
     if not shape.is_array:
         raise HloError(f"parameter {number} of type {shape} cannot be given as an array")
     if value.shape != (scope.lanes, *shape.dims):
@@ -150,12 +154,14 @@ def _execute(op: Op, operands: list[Value]) -> Value:
 
 
 def _largest(shape: Shape) -> int:
-    """Elements of the largest array in a shape. Tuples nest as deep as the reader allows."""
-    pending, largest = [shape], 0
-    while pending:
-        part = pending.pop()
-        pending += part.elements
-        largest = max(largest, part.size if part.is_array else 0)
+    """Elements of the largest array in a shape. :raises HloError: tuples nested too deep for the functions that walk values."""
+    level, largest, depth = [shape], 0, 0
+    while level:
+        largest = max(largest, *(s.size if s.is_array else 0 for s in level), 0)
+        level = [element for s in level for element in s.elements]
+        depth += 1
+        if depth > MAX_NESTING:
+            raise HloError(f"tuples are nested deeper than {MAX_NESTING}")
     return largest
 
 

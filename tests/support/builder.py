@@ -12,12 +12,14 @@ Values are positions in the computation being built. Attributes that readers alw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scalify.hlo.module import Computation, Instruction, Location, Module, ReplicaGroups, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast", "all-reduce-start", "all-gather-start")
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -90,7 +90,7 @@ def _logistic(x: Array) -> Array:
 
 
 UNARY: dict[str, Function] = {
-    "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atanh": np.arctanh, "cbrt": np.cbrt,
+    "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh, "cbrt": np.cbrt,
     "ceil": np.ceil, "cosine": np.cos, "cosh": np.cosh, "erf": _erf, "exponential": np.exp, "exponential-minus-one": np.expm1,
     "floor": np.floor, "imag": np.imag, "is-finite": np.isfinite, "log": np.log, "log-plus-one": np.log1p, "logistic": _logistic,
     "negate": np.negative, "not": np.invert, "popcnt": np.bitwise_count, "real": np.real, "round-nearest-afz": _round_away,
