@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from operator import sub
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from scalify.relation.values import cast, dense, per_position
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from scalify.relation.coverage import Box
     from scalify.relation.file import Entry, Place, Reference
     from scalify.relation.modules import Names
 
@@ -109,36 +111,43 @@ class Reader:
         module, number = target
         names = self.distributed[module or 0]
         shape = _array(names, number, entry.at("distributed"))
-        box = _box(entry.distributed_slice, shape, entry.at("distributed_slice"), names.describe(number))
+        box = _box(entry, "distributed_slice", names, number)
         if entry.is_known:
             return self._known_piece(entry, target, shape, box)
         source = self.baseline_number(entry)
         origin = _array(self.baseline, source, entry.at("baseline"))
-        context = f" ({self.baseline.describe(source)}, {names.describe(number)})"
         if _kind(origin) != _kind(shape):
-            raise entry.place.error(f"relates {_kind(origin)} data to {_kind(shape)} data{context}")
-        region = _box(entry.baseline_slice, origin, entry.at("baseline_slice"), self.baseline.describe(source))
-        lowered = self._lower(entry, _extent(region), _extent(box), context)
+            raise entry.place.error(f"relates {_kind(origin)} data to {_kind(shape)} data{self._context(source, target)}")
+        region = _box(entry, "baseline_slice", self.baseline, source)
+        lowered = self._lower(entry, (source, region), (target, box))
         steps = (*self._slice(region, origin), *lowered.steps)
         piece = Piece(Recipe(source, steps), *box, lowered.partial, region, module, entry.place.line)
         if lowered.partial and names.kind == "parameter":
             raise entry.at("map").error("[+axis] marks results that are still to be summed; a parameter cannot be partial")
         return Placed(number, piece, entry.place, lowered.cuts)
 
-    def _lower(self, entry: Entry, source: tuple[int, ...], target: tuple[int, ...], context: str) -> Lowered:
+    def _lower(self, entry: Entry, source: tuple[int, Box], target: tuple[Target, Box]) -> Lowered:
+        extents = _extent(source[1]), _extent(target[1])
         parts = tuple((s.map.text if s.map else s.spec, tuple(s.pad_dims.items()), tuple(s.pad_factors.items())) for s in entry.steps)
-        key = (parts, source, target)
+        key = (parts, extents)
         if key not in self.memo:
-            self.memo[key] = lower(entry.steps, Frame(source, target, self.mesh, self.sizes, self.same_mesh, context, entry.place))
+            context = self._context(source[0], target[0])
+            frame = Frame(*extents, self.mesh, self.sizes, self.same_mesh, context, entry.place)
+            self.memo[key] = lower(entry.steps, frame)
         return self.memo[key]
 
-    def _slice(self, region: tuple[tuple[int, ...], tuple[int, ...]], origin: Shape) -> tuple[Step, ...]:
+    def _context(self, source: int, target: Target) -> str:
+        """The two shapes, for the end of an error."""
+        names = self.distributed[target[0] or 0]
+        return f" ({self.baseline.describe(source)}, {names.describe(target[1])})"
+
+    def _slice(self, region: Box, origin: Shape) -> tuple[Step, ...]:
         if _extent(region) == origin.dims:
             return ()
         mesh = self.mesh.shape if self.same_mesh else ()
         return (Slice((*(0 for _ in mesh), *region[0]), (*mesh, *region[1])),)
 
-    def _known_piece(self, entry: Entry, target: Target, shape: Shape, box: tuple[tuple[int, ...], tuple[int, ...]]) -> Placed:
+    def _known_piece(self, entry: Entry, target: Target, shape: Shape, box: Box) -> Placed:
         local = _extent(box)
         data, dimensions = self._data(entry, Shape(shape.dtype, local))
         steps = simplify([Broadcast((*self.mesh.shape, *local), dimensions)], data.shape)
@@ -205,17 +214,19 @@ def _kind(shape: Shape) -> str:
     return {"f": "floating-point", "c": "complex"}.get(dtype.kind, "integer")
 
 
-def _box(slices: Mapping[int, tuple[int, int]], shape: Shape, place: Place, what: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The region that ``slices`` cut from an array, dimensions not named whole."""
+def _box(entry: Entry, key: str, names: Names, number: int) -> Box:
+    """The region that ``key`` of an entry cuts from an array, dimensions not named whole."""
+    shape = names.shapes[number]
     starts, limits = [0] * shape.rank, list(shape.dims)
+    slices = entry.baseline_slice if key == "baseline_slice" else entry.distributed_slice
     for dim, (low, high) in slices.items():
         if not 0 <= dim < shape.rank:
-            raise place.error(f"names dimension {dim}, but {what}")
+            raise entry.at(key).error(f"names dimension {dim}, but {names.describe(number)}")
         if high > shape.dims[dim]:
-            raise place.error(f"[{low}, {high}] ends beyond dimension {dim}: {what}")
+            raise entry.at(key).error(f"[{low}, {high}] ends beyond dimension {dim}: {names.describe(number)}")
         starts[dim], limits[dim] = low, high
     return tuple(starts), tuple(limits)
 
 
-def _extent(box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(high - low for low, high in zip(*box, strict=True))
+def _extent(box: Box) -> tuple[int, ...]:
+    return tuple(map(sub, box[1], box[0]))

@@ -66,6 +66,20 @@ def _devices(module: Module) -> int:
     return module.num_partitions * module.num_replicas
 
 
+def _device_count(distributed: Sequence[Module]) -> int:
+    """Devices that the modules speak of: what they were compiled for, else all ids in the groups of their collectives."""
+    count = max(_devices(distributed[0]), len(distributed))
+    if count > 1:
+        return count
+    groups = (
+        instruction.attribute("replica_groups")
+        for computation in distributed[0].computations.values()
+        for instruction in computation.instructions
+    )
+    ids = {device for group in groups if group is not None for devices in group.groups for device in devices}
+    return len(ids) if ids and ids == set(range(len(ids))) else count
+
+
 def _mesh(distributed: Sequence[Module], axes: Axes | None) -> Mesh:
     module = distributed[0]
     shardings: list[Sharding] = []
@@ -73,7 +87,7 @@ def _mesh(distributed: Sequence[Module], axes: Axes | None) -> Mesh:
         both = chain(module_shardings(module, outputs=False), module_shardings(module, outputs=True))
         shardings = [s for s in both if s is not None]
     if axes is None:
-        found = derive_mesh(shardings, max(_devices(module), len(distributed)))
+        found = derive_mesh(shardings, _device_count(distributed))
         hint = "its shardings do not fit one mesh; name the axes with --mesh, or write a relation file"
     else:
         found = order_on(axes, shardings)

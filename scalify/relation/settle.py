@@ -6,9 +6,10 @@ admits two readings is an error that lists them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from math import prod
+from operator import mod
 from typing import TYPE_CHECKING
 
 from scalify.relation.file import Entry, Place, Spec, StepText
@@ -70,6 +71,7 @@ class Settler:
     distributed: Names
     shardings: Sequence[Sharding | None]
     place: Place
+    memo: dict[Sharding, Spec | None] = field(default_factory=dict)
 
     def settle(self, pairs: Mapping[int, int]) -> Iterator[Settled]:
         """An entry for each ``{distributed: baseline}`` pair.
@@ -85,7 +87,9 @@ class Settler:
 
     def _spec(self, source: int, number: int) -> tuple[Spec, str]:
         sharding = self.shardings[number]
-        spec = None if sharding is None or self.same_mesh else spec_of(sharding, self.mesh)
+        if sharding is not None and sharding not in self.memo:
+            self.memo[sharding] = spec_of(sharding, self.mesh)
+        spec = None if sharding is None or self.same_mesh else self.memo[sharding]
         if spec is None:
             return self._from_shapes(source, number)
         return self._checked(spec, source, number), "from the module's sharding"
@@ -96,6 +100,12 @@ class Settler:
         dims = self.baseline.shapes[source].dims
         parts = [prod(sizes[axis] for axis in axes) for axes in (*spec, *[()] * len(dims))][: len(dims)]
         local = self.distributed.shapes[number].dims
+        if (
+            len(spec) == len(dims)
+            and local == tuple(dim // part for dim, part in zip(dims, parts, strict=True))
+            and not any(map(mod, dims, parts))
+        ):
+            return spec
         what = f"{self.baseline.describe(source)}, {self.distributed.describe(number)}, its sharding is {_words(spec)}"
         if local == dims and prod(parts) > 1:
             raise self.place.error(f"{what}: the module looks not partitioned yet; give the module after the SPMD partitioner")

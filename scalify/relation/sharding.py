@@ -47,7 +47,7 @@ def module_shardings(module: Module, *, outputs: bool) -> list[Sharding | None]:
 
 def derive_mesh(shardings: Sequence[Sharding], devices: int) -> Mesh | None:
     """The coarsest mesh, axes ``m0``, ``m1``, ... from major to minor, on which every tiled sharding is a PartitionSpec; None if there is none."""
-    tiled = [s for s in shardings if s.kind == "tiled" and len(s.devices) == devices]
+    tiled = [s for s in dict.fromkeys(shardings) if s.kind == "tiled" and len(s.devices) == devices]
     for order in _orders(tiled, devices):
         position = _positions(order)
         digits = [_digits(s, position) for s in tiled]
@@ -63,7 +63,7 @@ def derive_mesh(shardings: Sequence[Sharding], devices: int) -> Mesh | None:
 def order_on(axes: tuple[tuple[str, int], ...], shardings: Sequence[Sharding]) -> Mesh | None:
     """A mesh with the given axes, its devices ordered so that every tiled sharding is a PartitionSpec; None if no tried order does."""
     devices = prod(size for _, size in axes)
-    tiled = [s for s in shardings if s.kind == "tiled" and len(s.devices) == devices]
+    tiled = [s for s in dict.fromkeys(shardings) if s.kind == "tiled" and len(s.devices) == devices]
     meshes = (Mesh(axes, order) for order in _orders(tiled, devices))
     return next((mesh for mesh in meshes if all(spec_of(s, mesh) is not None for s in tiled)), None)
 
