@@ -1,0 +1,1 @@
+"""The immutable HLO module: readers, printer, opcode table, shape check, reference interpreter."""

@@ -1,0 +1,1 @@
+"""Both programs as terms over labelled axes in one hash-consed store."""

@@ -1,0 +1,1 @@
+"""From what could not be proved to the instruction that broke it."""

@@ -1,0 +1,1 @@
+"""Obligations and their proof by saturation. The only importer of egglog."""
