@@ -40,34 +40,40 @@ class Indexing:
     def window_dims(self) -> tuple[int, ...]:
         return tuple(d for d in range(len(self.operand)) if d not in self.collapsed and d not in self.batching)
 
-    def starts(self, indices: Array) -> list[Array]:
-        """The start in each operand dimension, before clamping: each ``[lanes, *batch]`` or broadcastable to it."""
+    def vectors(self, indices: Array) -> Array:
+        """The index vectors ``[lanes, *batch, entries]``."""
         if self.vector_dim == indices.ndim - 1:
             indices = indices[..., None]
         vectors = np.moveaxis(as_index(indices), self.vector_dim + 1, -1)
         if vectors.shape[-1] != len(self.start_map):
             raise HloError(f"index vectors have {vectors.shape[-1]} entries for {len(self.start_map)} dimensions")
-        return [self._start(dim, vectors) for dim in range(len(self.operand))]
+        return vectors
+
+    def starts(self, vectors: Array) -> list[Array]:
+        """The start in each operand dimension, before clamping: each ``[lanes, *batch]``."""
+        return [np.broadcast_to(self._start(dim, vectors), vectors.shape[:-1]) for dim in range(len(self.operand))]
 
     def _start(self, dim: int, vectors: Array) -> Array:
         if dim in self.start_map:
             return vectors[..., self.start_map.index(dim)]
         if dim not in self.batching:
-            return np.zeros(vectors.shape[:-1], np.int64)
+            return np.zeros((1,) * (vectors.ndim - 1), np.int64)
         axis = self.indices_batching[self.batching.index(dim)]
         # Batch axes count the lanes; those after the index vector moved down by one.
         axis = axis + 1 if axis < self.vector_dim else axis
         return np.arange(self.operand[dim]).reshape([-1 if a == axis else 1 for a in range(vectors.ndim - 1)])
 
-    def flat(self, starts: Sequence[Array]) -> Array:
-        """Row-major positions in the operand: ``[lanes, *batch, *window]`` or broadcastable to it."""
+    def flat(self, starts: Sequence[Array], batch: tuple[int, ...]) -> Array:
+        """Row-major positions in the operand, ``[lanes, *batch, *window]``; ``batch`` counts the lanes."""
         strides = [math.prod(self.operand[d + 1 :]) for d in range(len(self.operand))]
         window = self.window_dims
         offset = np.zeros((1,) * len(window), np.int64)
         for position, dim in enumerate(window):
             offset = offset + strides[dim] * np.arange(self.sizes[dim]).reshape([-1 if p == position else 1 for p in range(len(window))])
-        start = np.asarray(sum((stride * s for stride, s in zip(strides, starts, strict=True)), np.int64(0)))
-        return start.reshape(*start.shape, *(1,) * len(window)) + offset
+        start = np.zeros(batch, np.int64)
+        for stride, value in zip(strides, starts, strict=True):
+            start = start + stride * value
+        return start.reshape(*batch, *(1,) * len(window)) + offset
 
 
 def _gather(op: Op, operands: Sequence[Array]) -> Array:
@@ -80,9 +86,10 @@ def _gather(op: Op, operands: Sequence[Array]) -> Array:
     op.charge(0, op.scope.lanes * op.shape.size)
     if any(size > dim for dim, size in zip(indexing.operand, indexing.sizes, strict=True)):
         raise HloError("a slice is larger than the operand")
-    starts = indexing.starts(indices)
+    vectors = indexing.vectors(indices)
+    starts = indexing.starts(vectors)
     clamped = [np.clip(s, 0, dim - size) for s, dim, size in zip(starts, indexing.operand, indexing.sizes, strict=True)]
-    places = indexing.flat(clamped)
+    places = indexing.flat(clamped, vectors.shape[:-1])
     lanes = np.arange(x.shape[0]).reshape(-1, *(1,) * (places.ndim - 1))
     gathered = x.reshape(x.shape[0], -1)[lanes, places]
     return gathered.transpose(0, *_interleave(gathered.ndim - 1, at["offset_dims"]))
@@ -100,8 +107,9 @@ def _scatter(op: Op, operands: Sequence[Array]) -> Any:
     count = (len(operands) - 1) // 2
     targets, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     indexing = _scatter_indexing(op, targets[0].shape[1:], updates[0].shape[1:])
-    starts = indexing.starts(indices)
-    places = indexing.flat(starts)
+    vectors = indexing.vectors(indices)
+    starts = indexing.starts(vectors)
+    places = indexing.flat(starts, vectors.shape[:-1])
     ordered = [_batch_first(u, op.attributes["update_window_dims"]) for u in updates]
     shape, lanes = ordered[0].shape, ordered[0].shape[0]
     op.charge(2 * ordered[0].size)

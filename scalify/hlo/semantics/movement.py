@@ -24,11 +24,13 @@ def _same(_op: Op, operands: Sequence[Value]) -> Value:
 
 
 def _broadcast(op: Op, operands: Sequence[Array]) -> Array:
-    x, dims = operands[0], op.shape.dims
+    x, dims, dimensions = operands[0], op.shape.dims, op.attributes.get("dimensions", ())
+    order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
     target = [1] * len(dims)
-    for size, position in zip(x.shape[1:], op.attributes.get("dimensions", ()), strict=True):
+    for size, position in zip(x.shape[1:], dimensions, strict=True):
         target[position] = size
-    return np.broadcast_to(x.reshape(x.shape[0], *target), (x.shape[0], *dims))
+    ordered = x.transpose(0, *(d + 1 for d in order)).reshape(x.shape[0], *target)
+    return np.broadcast_to(ordered, (x.shape[0], *dims))
 
 
 def _reshape(op: Op, operands: Sequence[Array]) -> Array:
