@@ -21,7 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from scalify.errors import HloError
 from scalify.hlo import payloads, schema
-from scalify.hlo.build import callees_first, check_names, check_parameters
+from scalify.hlo.build import callees_first, check_names, check_parameters, checked_aliases, printable
 from scalify.hlo.location import StackFrames, read_location
 from scalify.hlo.module import Computation, Instruction, Location, Module, Sharding
 from scalify.hlo.order import topological_order
@@ -104,22 +104,15 @@ class _ModuleReader:
         return name
 
     def _aliases(self, entry: Computation) -> dict[Positions, tuple[int, Positions]]:
-        aliases: dict[Positions, tuple[int, Positions]] = {}
-        for alias in self._proto.input_output_alias.entries:
-            output = tuple(alias.output_shape_index)
-            if not 0 <= alias.parameter_number < len(entry.parameters):
-                raise HloError(f"output {list(output)} is aliased with parameter {alias.parameter_number}, which does not exist")
-            if output in aliases:
-                raise HloError(f"output {list(output)} is aliased twice")
-            aliases[output] = (alias.parameter_number, tuple(alias.parameter_shape_index))
-        return aliases
+        entries = self._proto.input_output_alias.entries
+        return checked_aliases(((tuple(a.output_shape_index), a.parameter_number, tuple(a.parameter_shape_index)) for a in entries), entry)
 
     def _computation(self, proto: Any) -> Computation:
         name = self._names[proto.id]
         try:
             return self._checked_computation(name, proto)
         except HloError as error:
-            raise error.at(name[:200]) from None
+            raise error.at(printable(name)) from None
 
     def _checked_computation(self, name: str, proto: Any) -> Computation:
         protos = list(proto.instructions)
@@ -144,7 +137,7 @@ class _ModuleReader:
         opcodes = list(map(_OPCODE, protos))
         for opcode in set(opcodes):
             if not _OPCODE_NAME.match(opcode):
-                raise HloError(f"{opcode[:40]!r} is not an opcode", names[opcodes.index(opcode)][:200])
+                raise HloError(f"{opcode[:40]!r} is not an opcode", printable(names[opcodes.index(opcode)]))
         shapes = _column(self._known.shapes.__getitem__, names, map(_SHAPE, protos))
         attributes = _column(self._attributes, names, opcodes, protos)
         calls = _column(self._calls, names, opcodes, map(_CALLED, protos)) if any(map(_CALLED, protos)) else [()] * len(protos)
@@ -197,7 +190,7 @@ def _column(read: Callable[..., _T], names: list[str], *columns: Iterable[Any]) 
         for value in map(read, *columns):
             values.append(value)  # noqa: PERF402 - the length tells where an error happened
     except HloError as error:
-        raise error.at(names[len(values)][:200]) from None
+        raise error.at(printable(names[len(values)])) from None
     return values
 
 
@@ -245,7 +238,7 @@ def _positions(m: Any, ids: Iterable[int], positions: dict[int, int], what: str)
     try:
         return tuple([positions[number] for number in ids])
     except KeyError as missing:
-        raise HloError(f"{what} (id {missing.args[0]}) does not exist", m.name[:200]) from None
+        raise HloError(f"{what} (id {missing.args[0]}) does not exist", printable(m.name)) from None
 
 
 def _partitions(parameters: tuple[Sharding, ...], output: Sharding | None) -> int:

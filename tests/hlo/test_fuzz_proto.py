@@ -38,7 +38,7 @@ INSIDE = {
 NUMBERS = (0, 1, -1, 2, 3, 7, 64, 1 << 17, (1 << 31) - 1)
 LARGE = (*NUMBERS, 1 << 31, 1 << 40, (1 << 63) - 1, -(1 << 63))
 EMPTY: dict[int, Any] = {FieldDescriptor.TYPE_STRING: "", FieldDescriptor.TYPE_BYTES: b""}
-WORDS = ("", "while", "constant", "parameter", "all-reduce", "iota", "sort", "[red]", "\x1b[31m", "x" * 300, "main")
+WORDS = ("", "while", "constant", "parameter", "all-reduce", "iota", "sort", "[red]", "\x1b[31m", "a\nb", "x" * 300, "main")
 
 
 def seed() -> Any:
