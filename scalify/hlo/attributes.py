@@ -65,11 +65,11 @@ ATTRIBUTES: dict[str, Kind] = {
 COMMON = frozenset({"sharding", "frontend_attributes", "unknown_fields"})
 """Attributes that every instruction may carry. ``unknown_fields`` are numbers of proto fields that the reader does not know."""
 
-IGNORED = frozenset(
-    "execution_thread async_execution_thread operand_layout_constraints operand_precision origin parameter_replication"
-    " result_accuracy schedule statistics is_composite cross_program_prefetch_index is_cross_program_prefetch"
-    " outfeed_shape".split()
-)
+IGNORED = frozenset({
+    "async_execution_thread", "cross_program_prefetch_index", "execution_thread", "is_composite", "is_cross_program_prefetch",
+    "operand_layout_constraints", "operand_precision", "origin", "outfeed_shape", "parameter_replication", "result_accuracy", "schedule",
+    "statistics",
+})  # fmt: skip
 """Attributes of HLO text that say how or where something is computed, not what; neither reader keeps them."""
 
 IGNORED_ELSEWHERE = frozenset({"backend_config", "algorithm"})
@@ -101,8 +101,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "triangular-solve": {"left_side": False, "lower": False, "unit_diagonal": False},
     "infeed": {"infeed_config": ""},
     "outfeed": {"outfeed_config": ""},
-    **dict.fromkeys(("reduce-window", "select-and-scatter"), {"window": ()}),
-    **dict.fromkeys(("send", "send-done", "recv", "recv-done"), {"channel_id": 0, "is_host_transfer": False}),
-    **dict.fromkeys(_GROUPED.split(), {"replica_groups": ReplicaGroups(())}),
+    **{opcode: {"window": ()} for opcode in ("reduce-window", "select-and-scatter")},
+    **{opcode: {"channel_id": 0, "is_host_transfer": False} for opcode in ("send", "send-done", "recv", "recv-done")},
+    **{opcode: {"replica_groups": ReplicaGroups(())} for opcode in _GROUPED.split()},
 }
 """Attributes that text leaves out when they have these values, and that an instruction always has."""

@@ -8,18 +8,21 @@ Source: ``HloParserImpl::ParseAttributeHelper``; ``window_util::ToString``, ``Co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from scalify.errors import HloError
 from scalify.hlo.attributes import Kind
 from scalify.hlo.lexer import quote, split, unquote, without_comments
-from scalify.hlo.module import ReplicaGroups
 from scalify.hlo.sharding_text import read_groups, read_lists, read_sharding, write_lists, write_sharding
 from scalify.hlo.window import ConvDims, WindowDimension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scalify.hlo.module import ReplicaGroups
 
 _INTEGER: Final = re.compile(r"-?\d{1,19}\Z")
 _WORD: Final = re.compile(r"[\w.\-]+\Z")
@@ -107,7 +110,11 @@ def _read_window(text: str) -> tuple[WindowDimension, ...]:
             raise HloError(f"{text[:60]!r} speaks of different numbers of dimensions")
         for row, part in zip(rows, parts, strict=True):
             row.update(_window_fields(word, part))
-    return tuple(WindowDimension(**{**row, "reversal": bool(row.get("reversal", 0))}) for row in rows)
+    return tuple(_window_dimension(**row) for row in rows)
+
+
+def _window_dimension(reversal: int = 0, **numbers: int) -> WindowDimension:
+    return WindowDimension(**numbers, reversal=bool(reversal))
 
 
 def _window_fields(word: str, text: str) -> dict[str, int]:

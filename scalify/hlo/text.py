@@ -253,10 +253,8 @@ class _ModuleReader:
 
     def _shape(self) -> Shape:
         start = self._scan.position
-        if self._scan.text.startswith("(", start):
-            text = self._scan.balanced()
-        else:
-            text = self._scan.take(shape_text.ARRAY, "a shape")[0]
+        is_tuple = self._scan.text.startswith("(", start)
+        text = self._scan.balanced() if is_tuple else self._scan.take(shape_text.ARRAY, "a shape")[0]
         shape = self._shapes.get(text)
         if shape is None:
             try:
