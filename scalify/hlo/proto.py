@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import fields
-from itertools import repeat
+from functools import partial
+from itertools import chain, islice, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -36,6 +37,7 @@ _OPCODE_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")
 _BODY_FIRST: Final = frozenset({"while"})
 
 # Field readers that a loop in C can call.
+_ID: Final = attrgetter("id")
 _NAME: Final = attrgetter("name")
 _OPCODE: Final = attrgetter("opcode")
 _SHAPE: Final = attrgetter("shape")
@@ -49,6 +51,16 @@ _SLOTS: Final = tuple(getattr(Instruction, field.name).__set__ for field in fiel
 Positions = tuple[int, ...]
 # Position by id; then, in the new order: instructions, operands, control predecessors.
 _Order = tuple[dict[int, int], list[Any], list[Positions], list[Positions]]
+
+
+class _Body(NamedTuple):
+    """A computation whose instructions are ordered and whose operands are positions."""
+
+    name: str
+    protos: list[Any]
+    operands: list[Positions]
+    controls: list[Positions]
+    root: int
 
 
 def parse_module(data: bytes) -> Any | None:
@@ -77,8 +89,7 @@ class _ModuleReader:
         self._names = _computation_names(proto.computations)
 
     def module(self) -> Module:
-        computations = [self._computation(c) for c in self._proto.computations]
-        ordered = callees_first(computations)
+        ordered = callees_first(self._computations())
         entry = self._entry_name()
         shardings = tuple(self._known.shardings[raw] for raw in self._proto.spmd_parameters_shardings)
         output = self._proto.spmd_output_sharding
@@ -107,41 +118,44 @@ class _ModuleReader:
         entries = self._proto.input_output_alias.entries
         return checked_aliases(((tuple(a.output_shape_index), a.parameter_number, tuple(a.parameter_shape_index)) for a in entries), entry)
 
-    def _computation(self, proto: Any) -> Computation:
+    def _computations(self) -> list[Computation]:
+        """All computations. Their instructions are read together: most computations are reducers of a few instructions."""
+        bodies = [self._body(c) for c in self._proto.computations]
+        instructions = self._instructions(bodies)
+        computations = []
+        start = 0
+        for body in bodies:
+            own = instructions[start : start + len(body.protos)]
+            start += len(body.protos)
+            try:
+                check_names([i.name for i in own])
+                check_parameters(own)
+            except HloError as error:
+                raise error.at(printable(body.name)) from None
+            computations.append(Computation(body.name, own, body.root))
+        return computations
+
+    def _body(self, proto: Any) -> _Body:
         name = self._names[proto.id]
         try:
-            return self._checked_computation(name, proto)
+            place, protos, operands, controls = _checked_order(proto)
         except HloError as error:
             raise error.at(printable(name)) from None
+        return _Body(name, protos, operands, controls, place[proto.root_id])
 
-    def _checked_computation(self, name: str, proto: Any) -> Computation:
-        protos = list(proto.instructions)
-        if not protos:
-            raise HloError("the computation is empty")
-        numbers = [m.id for m in protos]
-        if len(set(numbers)) != len(numbers):
-            raise HloError("two instructions have the same id")
-        if proto.root_id not in numbers:
-            raise HloError(f"the root instruction (id {proto.root_id}) does not exist")
-        in_order = _in_order(protos, numbers)
-        place, protos, operands, controls = in_order or _ordered(protos, numbers)
-        instructions = self._instructions(protos, operands, controls)
-        check_parameters(instructions)
-        return Computation(name, instructions, place[proto.root_id])
-
-    def _instructions(self, protos: list[Any], operands: list[Positions], controls: list[Positions]) -> tuple[Instruction, ...]:
+    def _instructions(self, bodies: list[_Body]) -> tuple[Instruction, ...]:
+        protos = list(chain.from_iterable(body.protos for body in bodies))
         names = list(map(_NAME, protos))
         if not all(names):
             names = [m.name or f"{m.opcode}.{m.id}" for m in protos]
-        check_names(names)
-        opcodes = list(map(_OPCODE, protos))
-        for opcode in set(opcodes):
-            if not _OPCODE_NAME.match(opcode):
-                raise HloError(f"{opcode[:40]!r} is not an opcode", printable(names[opcodes.index(opcode)]))
-        shapes = _column(self._known.shapes.__getitem__, names, map(_SHAPE, protos))
-        attributes = _column(self._attributes, names, opcodes, protos)
-        calls = _column(self._calls, names, opcodes, map(_CALLED, protos)) if any(map(_CALLED, protos)) else [()] * len(protos)
-        locations = _column(self._locations.__getitem__, names, map(_METADATA, protos))
+        column = partial(_column, bodies, names)
+        opcodes = column(Memo(_checked_opcode).__getitem__, map(_OPCODE, protos))
+        shapes = column(self._known.shapes.__getitem__, map(_SHAPE, protos))
+        attributes = column(self._attributes, opcodes, protos)
+        calls = column(self._calls, opcodes, map(_CALLED, protos))
+        locations = column(self._locations.__getitem__, map(_METADATA, protos))
+        operands = chain.from_iterable(body.operands for body in bodies)
+        controls = chain.from_iterable(body.controls for body in bodies)
         return _build(names, opcodes, shapes, operands, attributes, calls, locations, controls)
 
     def _attributes(self, opcode: str, m: Any) -> dict[str, Any]:
@@ -183,27 +197,47 @@ def _computation_names(protos: Sequence[Any]) -> dict[int, str]:
     return names
 
 
-def _column(read: Callable[..., _T], names: list[str], *columns: Iterable[Any]) -> list[_T]:
-    """``read`` of each instruction's entries in ``columns``; an error gets the instruction's name."""
+def _checked_opcode(opcode: str) -> str:
+    if not _OPCODE_NAME.match(opcode):
+        raise HloError(f"{opcode[:40]!r} is not an opcode")
+    return opcode
+
+
+def _column(bodies: list[_Body], names: list[str], read: Callable[..., _T], *columns: Iterable[Any]) -> list[_T]:
+    """``read`` of each instruction's entries in ``columns``; an error gets the names of computation and instruction."""
     values: list[_T] = []
     try:
         for value in map(read, *columns):
             values.append(value)  # noqa: PERF402 - the length tells where an error happened
     except HloError as error:
-        raise error.at(printable(names[len(values)])) from None
+        owners = chain.from_iterable(repeat(body.name, len(body.protos)) for body in bodies)
+        computation = next(islice(owners, len(values), None))
+        raise error.at(printable(names[len(values)])).at(printable(computation)) from None
     return values
 
 
-def _build(*columns: Sequence[Any]) -> tuple[Instruction, ...]:
+def _build(names: list[str], *columns: Iterable[Any]) -> tuple[Instruction, ...]:
     """Instructions from one column a field, as ``Instruction(...)`` makes them.
 
     The constructor of a frozen dataclass costs as much as all the rest of reading an instruction; filling the slots column by
     column costs a fifth of it.
     """
-    instructions = tuple(map(Instruction.__new__, repeat(Instruction, len(columns[0]))))
-    for slot, column in zip(_SLOTS, columns, strict=True):
+    instructions = tuple(map(Instruction.__new__, repeat(Instruction, len(names))))
+    for slot, column in zip(_SLOTS, (names, *columns), strict=True):
         deque(map(slot, instructions, column), maxlen=0)
     return instructions
+
+
+def _checked_order(proto: Any) -> _Order:
+    protos = list(proto.instructions)
+    if not protos:
+        raise HloError("the computation is empty")
+    numbers = list(map(_ID, protos))
+    if len(set(numbers)) != len(numbers):
+        raise HloError("two instructions have the same id")
+    if proto.root_id not in numbers:
+        raise HloError(f"the root instruction (id {proto.root_id}) does not exist")
+    return _in_order(protos, numbers) or _ordered(protos, numbers)
 
 
 def _in_order(protos: list[Any], numbers: list[int]) -> _Order | None:
