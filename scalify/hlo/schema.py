@@ -183,7 +183,7 @@ _MESSAGES: Final[dict[str, str]] = {
     "MeshProto": """
         1 axes *MeshAxis
         2 device_ids *int64
-        3 iota IotaTile
+        3 iota IotaTile                 # the ids as a reshaped and transposed iota: written by jaxlib 0.10, newer than the public file
         """,
     "SubAxis": """
         1 pre_size int64
