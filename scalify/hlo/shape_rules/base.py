@@ -33,6 +33,10 @@ def bundle(instruction: Instruction, shapes: Sequence[Shape]) -> Shape:
 
 def agree(left: Shape, right: Shape) -> bool:
     """Equal up to layout and up to which dimensions are dynamic."""
+    if left is right:
+        return True
+    if not (left.elements or right.elements):
+        return left.dtype == right.dtype and left.dims == right.dims
     pending = [(left, right)]
     while pending:
         a, b = pending.pop()
@@ -82,8 +86,10 @@ def dimension(value: int, rank: int, what: str = "dimension") -> int:
 
 
 def distinct(values: Collection[int], rank: int, what: str) -> None:
-    for value in values:
-        dimension(value, rank, what)
+    if not values:
+        return
+    if min(values) < 0 or max(values) >= rank:
+        fail(f"{what} {tuple(values)} is out of range for rank {rank}")
     if len(set(values)) != len(values):
         fail(f"{what} names a dimension twice: {tuple(values)}")
 
@@ -95,7 +101,7 @@ def increasing(values: Sequence[int], rank: int, what: str) -> None:
 
 
 def without(dims: Sequence[int], removed: Collection[int]) -> tuple[int, ...]:
-    return tuple(size for d, size in enumerate(dims) if d not in removed)
+    return tuple([size for d, size in enumerate(dims) if d not in removed])
 
 
 def replaced(dims: Sequence[int], d: int, size: int) -> tuple[int, ...]:
