@@ -392,7 +392,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
         for line in filter(None, map(str.strip, fields.splitlines())):
             _add_field(message, line)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     return pool
 
 
