@@ -1,8 +1,10 @@
-"""Layouts: how the dimensions of an HLO value are cut into blocks, and the blocks into slots.
+"""Layouts and values: how the dimensions of an HLO value are cut into blocks, and the blocks into slots.
 
-After inference a dimension is a list of *alternatives*, one for each choice of segments; an alternative is an offset and digits ``(size,
-stride)`` so that the index within the dimension is ``offset + sum of stride * digit``. A value's blocks are all combinations of its
-dimensions' alternatives, row-major; slot numbers of a block count its digits from the first dimension to the last.
+Every value has the device dimension in front (of size 1 in a single-device graph), then its HLO dimensions. After inference a dimension is a
+list of factors, each an atom or a sum of segments. A factor's *alternatives* are its segments: an offset and digits ``(size, stride)``, so
+that the index within the factor is ``offset + sum of stride * digit``. The blocks of a value are all combinations of its factors'
+alternatives, row-major; slot numbers of a block count its digits from the first factor to the last. So a reshape that only regroups factors
+changes nothing, and a transpose permutes factors.
 """
 
 from __future__ import annotations
@@ -13,81 +15,93 @@ from itertools import product as combinations
 from typing import NamedTuple
 
 from scalify.lift.axes import Axis, factors, find, segments
+from scalify.lift.terms import LimitReached, View
 
 MOST_BLOCKS = 4096
 
-
-class Digit(NamedTuple):
-    """One slot of an alternative: ``size`` values, each worth ``stride`` elements of the dimension."""
-
-    axis: Axis
-    size: int
-    stride: int
+Axes = tuple[Axis | None, ...]
 
 
 class Alternative(NamedTuple):
-    """One choice of segments of a dimension: element ``offset + sum of digit * stride``."""
+    """Element ``offset + sum of stride * digit``; ``digits`` are (size, stride), major to minor."""
 
     offset: int
-    digits: tuple[Digit, ...]
+    digits: tuple[tuple[int, int], ...]
 
 
 class Block(NamedTuple):
-    """One combination of alternatives; ``slots[d]`` are the slot numbers of dimension d."""
+    """One combination of alternatives. ``choice[f]`` is the alternative of factor f, ``slots[f]`` its slot numbers."""
 
-    alternatives: tuple[Alternative, ...]
     choice: tuple[int, ...]
     slots: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
 
 
-def alternatives(axis: Axis | None) -> tuple[Alternative, ...]:
-    """All alternatives of a dimension, by increasing position of their segments; a dimension of size 1 has None for its axis."""
-    if axis is None:
-        return (Alternative(0, ()),)
-    found = [Alternative(0, ())]
-    stride = 1
-    for factor in reversed(factors(axis)):
-        found = [
-            Alternative(outer.offset + inner.offset, outer.digits + inner.digits)
-            for outer in _of_factor(factor, stride)
-            for inner in found
-        ]
-        stride *= factor.size
+class Value(NamedTuple):
+    """A lifted HLO value: one view for each block of its layout."""
+
+    layout: Layout
+    views: tuple[View, ...]
+
+
+def alternatives(factor: Axis) -> tuple[Alternative, ...]:
+    """The alternatives of one factor, by increasing position of their segments."""
+    factor = find(factor)
+    if factor.kind == "atom":
+        return (Alternative(0, ((factor.size, 1),)),)
+    if factor.kind == "product":
+        return joined([alternatives(f) for f in factors(factor)], [f.size for f in factors(factor)])
+    found: list[Alternative] = []
+    start = 0
+    for segment in segments(factor):
+        inner = alternatives(segment) if segment.size > 1 else (Alternative(0, ()),)
+        found += [Alternative(start + a.offset, a.digits) for a in inner]
+        start += segment.size
     return tuple(found)
 
 
-def _of_factor(factor: Axis, stride: int) -> list[Alternative]:
-    if find(factor).kind != "sum":
-        return [Alternative(0, (Digit(find(factor), factor.size, stride),) if factor.size > 1 else ())]
-    found = []
-    start = 0
-    for segment in segments(factor):
-        for inner in alternatives(segment if segment.size > 1 else None):
-            digits = tuple([Digit(d.axis, d.size, d.stride * stride) for d in inner.digits])
-            found.append(Alternative((start + inner.offset) * stride, digits))
-        start += segment.size
-    return found
+def joined(parts: Sequence[tuple[Alternative, ...]], sizes: Sequence[int]) -> tuple[Alternative, ...]:
+    """The alternatives of a product of factors (major to minor), row-major over theirs."""
+    found = [Alternative(0, ())]
+    stride = 1
+    for part, size in zip(reversed(parts), reversed(sizes), strict=True):
+        found = [
+            Alternative(outer.offset * stride + inner.offset, tuple([(n, s * stride) for n, s in outer.digits]) + inner.digits)
+            for outer in part
+            for inner in found
+        ]
+        stride *= size
+    return tuple(found)
 
 
 class Layout:
-    """The blocks of values whose dimensions have these axes."""
+    """The factors of each dimension; dimension 0 is the device dimension."""
 
-    def __init__(self, dims: tuple[int, ...], parts: tuple[tuple[Alternative, ...], ...]) -> None:
-        self.dims = dims
-        self.parts = parts
+    def __init__(self, axes: Axes) -> None:
+        self.dims = tuple([tuple(factors(a)) if a is not None else () for a in axes])
+        self.sizes = tuple([a.size if a is not None else 1 for a in axes])
+        self.factors = tuple([f for dim in self.dims for f in dim])
+        self.key = tuple([tuple([id(f) for f in dim]) for dim in self.dims])
+        self.flat_key = tuple([id(f) for f in self.factors])
+        self.parts = tuple([alternatives(f) for f in self.factors])
+        starts = [0]
+        for dim in self.dims:
+            starts.append(starts[-1] + len(dim))
+        self.starts = tuple(starts)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
+        if self.count > MOST_BLOCKS:
+            raise LimitReached("blocks", MOST_BLOCKS)
         found = []
         for choice in combinations(*[range(len(p)) for p in self.parts]):
-            chosen = tuple([p[c] for p, c in zip(self.parts, choice, strict=True)])
-            slots, sizes, count = [], [], 0
-            for alternative in chosen:
-                slots.append(tuple(range(count, count + len(alternative.digits))))
-                sizes += [d.size for d in alternative.digits]
-                count += len(alternative.digits)
-            found.append(Block(chosen, choice, tuple(slots), tuple(sizes)))
+            slots: list[tuple[int, ...]] = []
+            sizes: list[int] = []
+            for part, c in zip(self.parts, choice, strict=True):
+                digits = part[c].digits
+                slots.append(tuple(range(len(sizes), len(sizes) + len(digits))))
+                sizes += [n for n, _ in digits]
+            found.append(Block(choice, tuple(slots), tuple(sizes)))
         return tuple(found)
 
     @cached_property
@@ -97,6 +111,11 @@ class Layout:
             total *= len(part)
         return total
 
+    @cached_property
+    def plain(self) -> bool:
+        """One block only."""
+        return self.count == 1
+
     def position(self, choice: Sequence[int]) -> int:
         """Which block a combination of alternatives is."""
         found = 0
@@ -104,7 +123,23 @@ class Layout:
             found = found * len(part) + c
         return found
 
-    @cached_property
-    def atoms(self) -> tuple[tuple[int, ...], ...]:
-        """For each block the identities of its atoms: layouts that agree here can share views through a reshape."""
-        return tuple([tuple([id(d.axis) for a in b.alternatives for d in a.digits]) for b in self.blocks])
+    def range(self, dim: int) -> range:
+        """The factors of a dimension."""
+        return range(self.starts[dim], self.starts[dim + 1])
+
+    def alternative(self, dims: Sequence[int], block: Block) -> tuple[int, list[tuple[int, int, int]]]:
+        """Row-major index over several dimensions within a block: (offset, [(slot, size, stride)])."""
+        offset = 0
+        digits: list[tuple[int, int, int]] = []
+        stride = 1
+        for dim in reversed(dims):
+            for f in reversed(self.range(dim)):
+                part = self.parts[f][block.choice[f]]
+                offset += part.offset * stride
+                digits[:0] = [(slot, n, s * stride) for slot, (n, s) in zip(block.slots[f], part.digits, strict=True)]
+                stride *= self.factors[f].size
+        return offset, digits
+
+    def slots(self, dim: int, block: Block) -> tuple[int, ...]:
+        """The slots of a dimension within a block."""
+        return tuple([s for f in self.range(dim) for s in block.slots[f]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from scalify.lift.instance import constant_index, make_index
 from scalify.lift.terms import Index, Store, Term
@@ -12,16 +13,15 @@ from scalify.lift.terms import Index, Store, Term
 MOST_ENTRIES = 1 << 16  #: of a table that a solution may need
 
 
-def affine(term: Term, at: Sequence[int]) -> tuple[list[tuple[int, int, int]], int] | None:
-    """``(slot, size, coefficient)`` of each iota and the constant, when the term is an integer combination of iotas."""
-    if term.kind == "iota":
-        return [(at[0], term.sizes[0], 1)], 0
-    if term.kind != "lin" or not term.integer:
+Part = tuple[int, Term, tuple[int, ...]]  # coefficient, an iota or known data, slots
+
+
+def _parts(term: Term, at: Sequence[int]) -> tuple[list[Part], int] | None:
+    """The term as an integer combination of iotas and known data, None when there is anything else in it."""
+    entries, constant = ([(term, 1, tuple(range(len(at))))], 0) if term.kind != "lin" else term.data
+    if not term.integer or not all(t.kind == "iota" or (t.kind == "at" and t.data[0][0] == "dense") for t, _, _ in entries):
         return None
-    entries, constant = term.data
-    if any(t.kind != "iota" for t, _, _ in entries):
-        return None
-    return [(at[labels[0]], t.sizes[0], c) for t, c, labels in entries], constant
+    return [(c, t, tuple([at[i] for i in labels])) for t, c, labels in entries], constant
 
 
 def solve(store: Store, term: Term, at: tuple[int, ...], bound: Mapping[int, int]) -> tuple[int, Index | None] | None:
@@ -30,35 +30,49 @@ def solve(store: Store, term: Term, at: tuple[int, ...], bound: Mapping[int, int
     None when no bound slot can be solved for, or when the solution is outside the slot's range for some labels only.
     """
     inner, labels = term.data
-    found = affine(inner, [at[i] for i in labels])
+    found = _parts(inner, [at[i] for i in labels])
     if found is None:
         return None
-    entries, constant = found
-    for slot, size, c in entries:
-        if slot not in bound or c not in (1, -1):
+    parts, constant = found
+    for c, t, slots in parts:
+        if t.kind != "iota" or slots[0] not in bound or c not in (1, -1):
             continue
-        index = _index(store, [(s, n, -c * k) for s, n, k in entries if s != slot], -c * constant, size)
+        rest = [(-c * k, u, where) for k, u, where in parts if where != slots]
+        if any(slots[0] in where for _, _, where in rest) or len(rest) != len(parts) - 1:
+            continue
+        index = _index(store, rest, -c * constant, t.sizes[0])
         if index is not False:
-            return slot, index  # type: ignore[return-value]
+            return slots[0], index  # type: ignore[return-value]
     return None
 
 
-def _index(store: Store, entries: list[tuple[int, int, int]], constant: int, size: int) -> Index | None | bool:
-    """``constant + sum of c * slot`` as an index below ``size``; None when always outside; False when it depends."""
-    if not entries:
+def _index(store: Store, parts: list[Part], constant: int, size: int) -> Index | None | bool:
+    """``constant + sum of c * part`` as an index below ``size``; None when always outside; False when it depends."""
+    if not parts:
         return constant_index(constant) if 0 <= constant < size else None
+    if len(parts) == 1 and constant == 0 and parts[0][0] == 1 and parts[0][1].kind == "iota" and parts[0][1].sizes[0] == size:
+        return parts[0][2][0]
+    low = constant + sum(min(c * t.low, c * t.high) for c, t, _ in parts)  # type: ignore[operator]
+    high = constant + sum(max(c * t.low, c * t.high) for c, t, _ in parts)  # type: ignore[operator]
+    if high < 0 or low >= size:
+        return None
+    sizes = {slot: n for _, t, slots in parts for slot, n in zip(slots, t.sizes, strict=True)}
     count = 1
-    for _, n, _ in entries:
+    for n in sizes.values():
         count *= n
-    if len(entries) == 1 and entries[0][2] == 1 and constant == 0 and entries[0][1] == size:
-        return entries[0][0]
-    low = constant + sum(min(0, c * (n - 1)) for _, n, c in entries)
-    high = constant + sum(max(0, c * (n - 1)) for _, n, c in entries)
-    if low < 0 or high >= size:
-        return None if high < 0 or low >= size else False
-    if count > MOST_ENTRIES:
+    if count > MOST_ENTRIES or ((low < 0 or high >= size) and len(parts) == 1 and parts[0][1].kind == "iota"):
         return False
-    values = np.full([n for _, n, _ in entries], constant, dtype=np.int64)
-    for d, (_, n, c) in enumerate(entries):
-        values += c * np.arange(n).reshape([-1 if i == d else 1 for i in range(len(entries))])
-    return make_index(store, values, [s for s, _, _ in entries], size)
+    values = _values(store, parts, constant, sizes)
+    if values.min() < 0 or values.max() >= size:
+        return False
+    return make_index(store, values, list(sizes), size)
+
+
+def _values(store: Store, parts: list[Part], constant: int, sizes: Mapping[int, int]) -> npt.NDArray[np.int64]:
+    names = list(sizes)
+    values = np.full(list(sizes.values()), constant, dtype=np.int64)
+    for c, t, slots in parts:
+        data = np.arange(t.sizes[0]) if t.kind == "iota" else store.memo[t.data[0]]
+        order = sorted(range(len(slots)), key=lambda d: names.index(slots[d]))
+        values += c * data.transpose(order).reshape([sizes[s] if s in slots else 1 for s in names])
+    return values

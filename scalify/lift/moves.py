@@ -1,0 +1,119 @@
+"""Moving the blocks of a value into another layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+from typing import NamedTuple
+
+from scalify.lift.instance import substitute
+from scalify.lift.layout import Alternative, Block, Layout, Value, joined
+from scalify.lift.linear import combine
+from scalify.lift.place import Digits, Place, locate
+from scalify.lift.product import multiply
+from scalify.lift.terms import Index, Store, View
+
+Mapping = tuple[int, ...]  # for each source factor, the target factor that it takes its digits from
+
+
+def pull(memo: dict[object, object], value: Value, target: Layout, mapping: Mapping) -> Value:
+    """``target[...] = value[...]`` where source factor f is indexed by target factor ``mapping[f]`` (the same axis)."""
+    source = value.layout
+    key = (id(source), id(target), mapping)
+    plan = memo.get(key)
+    if plan is None:
+        plan = memo[key] = _plan(source, target, mapping)
+    views = value.views
+    return Value(target, tuple([_renamed(views[where], slots) for where, slots in plan]))  # type: ignore[attr-defined]
+
+
+def _plan(source: Layout, target: Layout, mapping: Mapping) -> list[tuple[int, tuple[int, ...] | None]]:
+    plan = []
+    for block in target.blocks:
+        choice = [block.choice[f] for f in mapping]
+        where = source.position(choice)
+        slots = tuple([s for f in mapping for s in block.slots[f]])
+        plan.append((where, None if slots == tuple(range(len(slots))) else slots))
+    return plan
+
+
+def _renamed(view: View, slots: tuple[int, ...] | None) -> View:
+    if slots is None:
+        return view
+    coef, term, at = view
+    return View(coef, term, tuple([slots[s] for s in at]))
+
+
+class Source(NamedTuple):
+    """How some source dimensions (taken row-major together) are indexed: ``base + stride * (index over the target dimensions)``.
+
+    ``extra`` adds digits of other target factors: (factor, coefficient of its element index).
+    """
+
+    dims: tuple[int, ...]
+    target: tuple[int, ...]
+    base: int = 0
+    stride: int = 1
+    extra: tuple[tuple[int, int], ...] = ()
+
+
+def move(store: Store, value: Value, target: Layout, sources: Sequence[Source]) -> list[View]:
+    """For each target block the source's elements at the indices that ``sources`` give, 0 where there are none."""
+    layout = value.layout
+    parts = {s.dims: _alternatives(layout, s.dims) for s in sources}
+    return [_move_block(store, value, target, block, sources, parts) for block in target.blocks]
+
+
+def _alternatives(layout: Layout, dims: tuple[int, ...]) -> tuple[Alternative, ...]:
+    chosen = [f for d in dims for f in layout.range(d)]
+    return joined([layout.parts[f] for f in chosen], [layout.factors[f].size for f in chosen])
+
+
+def digits_of(target: Layout, block: Block, source: Source) -> tuple[int, Digits]:
+    """The affine index of a source in a target block."""
+    offset, digits = target.alternative(source.target, block)
+    base = source.base + source.stride * offset
+    found = [(slot, n, c * source.stride) for slot, n, c in digits]
+    for factor, coefficient in source.extra:
+        part = target.parts[factor][block.choice[factor]]
+        base += part.offset * coefficient
+        found += [(slot, n, s * coefficient) for slot, (n, s) in zip(block.slots[factor], part.digits, strict=True) if s * coefficient]
+    return base, found
+
+
+def _move_block(
+    store: Store,
+    value: Value,
+    target: Layout,
+    block: Block,
+    sources: Sequence[Source],
+    parts: dict[tuple[int, ...], tuple[Alternative, ...]],
+) -> View:
+    layout = value.layout
+    options = [locate(store, parts[s.dims], *digits_of(target, block, s)) for s in sources]
+    found: list[View] = []
+    for places in combinations(*options):
+        view = _picked(store, value, layout, sources, places)
+        conditions = [(p.condition, 1) for p in places if p.condition is not None]
+        found.append(multiply(store, [(view, 1), *conditions]) if conditions else view)
+    if len(found) == 1:
+        return found[0]
+    return combine(store, [(1, v) for v in found])
+
+
+def _picked(store: Store, value: Value, layout: Layout, sources: Sequence[Source], places: Sequence[Place]) -> View:
+    choice = [0] * len(layout.factors)
+    order: list[int] = []
+    indices: list[Index] = []
+    for source, place in zip(sources, places, strict=True):
+        chosen = [f for d in source.dims for f in layout.range(d)]
+        left = place.choice
+        for f in reversed(chosen):
+            left, choice[f] = divmod(left, len(layout.parts[f]))
+        order += chosen
+        indices += place.indices
+    where = layout.blocks[layout.position(choice)]
+    slots = [s for f in order for s in where.slots[f]]
+    change = {s: i for s, i in zip(slots, indices, strict=True) if s != i}
+    view = value.views[layout.position(choice)]
+    return substitute(store, view, change) if change else view

@@ -1,0 +1,266 @@
+"""A module as one straight list of operations: calls inlined, tuples taken apart, loops with a known trip count written out.
+
+Small integers that are known for every device (loop counters, partition-id arithmetic, constant tables, rank parameters) are evaluated
+on the way with the reference semantics of :mod:`scalify.hlo.semantics`; an operation then carries them as ``known`` and later
+stages need no arithmetic of their own. Device order is that of mesh positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalify.errors import HloError, InputError
+from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.interpret import HANDLERS
+from scalify.hlo.module import Computation, Instruction, Module, Shape
+from scalify.hlo.semantics.values import Budget, Machine, Op, Scope
+from scalify.lift.terms import LimitReached
+
+Array = npt.NDArray[Any]
+Tree = Any  # a value number, a tuple of trees, or None for a token
+
+MOST_KNOWN = 1 << 14  #: elements, all devices together, of an integer value that is evaluated
+MOST_OPERATIONS = 4_000_000
+MOST_TRIPS = 4096
+DEPTH = 64
+
+_INLINED = frozenset({"call", "fusion", "async-start"})
+_ALIASES = frozenset({"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update"})
+_NEVER_KNOWN = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "custom-call", "parameter"})
+
+
+@dataclass(slots=True)
+class Operation:
+    """One array operation. ``operands`` and ``results`` are value numbers; several results only where the HLO result is a tuple.
+
+    ``known`` holds ``[devices or 1, *dims]`` where evaluated. ``reducers`` are the called computations, kept as they are.
+    """
+
+    opcode: str
+    instruction: Instruction
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    computations: tuple[Computation, ...] = ()
+
+
+@dataclass
+class Program:
+    """Operations in order; ``shapes[v]`` and ``known.get(v)`` speak of value v, ``outputs`` are the root's elements."""
+
+    module: Module
+    devices: int
+    operations: list[Operation] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
+    known: dict[int, Array] = field(default_factory=dict)
+    parameters: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def value(self, shape: Shape) -> int:
+        self.shapes.append(shape)
+        return len(self.shapes) - 1
+
+
+def flatten(module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None) -> Program:
+    """The program of a module that runs on ``device_ids`` (in the order of mesh positions).
+
+    ``known`` gives the data of parameters that are known, ``[devices, *dims]`` or ``[1, *dims]``.
+
+    :raises HloError: calls nested too deeply, tuples inside tuples at the root.
+    :raises LimitReached: more operations than can be handled.
+    """
+    return _Flattener(module, device_ids, known or {}).program
+
+
+class _Flattener:
+    def __init__(self, module: Module, device_ids: Sequence[int], known: Mapping[int, Array]) -> None:
+        self.module = module
+        self.program = Program(module, len(device_ids))
+        machine = Machine(module, len(device_ids), Budget(), "f64", _no_calls)
+        self.scope = Scope(machine, np.asarray(device_ids, dtype=np.int64))
+        self.given = known
+        self.parameters: dict[int, Tree] = {}
+        entry = module.entry
+        arguments: list[Tree] = []
+        for number, shape in enumerate(module.parameter_shapes):
+            arguments.append(self._parameter(entry.instructions[entry.parameters[number]], shape, number))
+        root = self._computation(entry, arguments, 0)
+        self.program.outputs = self._outputs(root)
+
+    def _parameter(self, instruction: Instruction, shape: Shape, number: int) -> Tree:
+        if shape.is_tuple:
+            raise HloError("entry parameters that are tuples are not supported", instruction.name)
+        if not shape.is_array:
+            return None
+        value = self._append(instruction, (), (shape,))[0]
+        self.program.parameters.append(value)
+        if number in self.given:
+            self.program.known[value] = self.given[number]
+        return value
+
+    def _outputs(self, root: Tree) -> list[int]:
+        found = []
+        for part in root if isinstance(root, tuple) else (root,):
+            if isinstance(part, tuple):
+                raise HloError("a result that is a tuple inside the root tuple is not supported")
+            found.append(-1 if part is None else part)
+        return found
+
+    def _append(
+        self, instruction: Instruction, operands: tuple[int, ...], shapes: tuple[Shape, ...], computations: tuple[Computation, ...] = ()
+    ) -> tuple[int, ...]:
+        program = self.program
+        first = len(program.shapes)
+        program.shapes.extend(shapes)
+        results = tuple(range(first, first + len(shapes)))
+        program.operations.append(Operation(instruction.opcode, instruction, operands, results, shapes, computations))
+        if len(program.operations) > MOST_OPERATIONS:
+            raise LimitReached("operations", MOST_OPERATIONS)
+        return results
+
+    # -- computations ----------------------------------------------------------------------------------------------------
+    def _computation(self, computation: Computation, arguments: Sequence[Tree], depth: int) -> Tree:
+        if depth > DEPTH:
+            raise HloError(f"calls are nested deeper than {DEPTH}", computation.name)
+        values: list[Tree] = []
+        for instruction in computation.instructions:
+            values.append(self._instruction(instruction, values, arguments, depth))
+        return values[computation.root]
+
+    def _instruction(self, instruction: Instruction, values: list[Tree], arguments: Sequence[Tree], depth: int) -> Tree:
+        opcode = instruction.opcode
+        if opcode == "parameter":
+            return arguments[instruction.attributes["index"]]
+        operands = [values[o] for o in instruction.operands]
+        if opcode == "tuple":
+            return tuple(operands)
+        if opcode == "get-tuple-element":
+            return self._element(instruction, operands[0])
+        if opcode in _ALIASES:
+            return operands[0]
+        if opcode == "after-all":
+            return None
+        if opcode in _INLINED and instruction.calls:
+            return self._computation(self.module.computations[instruction.calls[0]], operands, depth + 1)
+        if opcode == "while":
+            return self._while(instruction, operands[0], depth)
+        if opcode == "conditional":
+            return self._conditional(instruction, operands, depth)
+        return self._plain(instruction, operands)
+
+    def _element(self, instruction: Instruction, operand: Tree) -> Tree:
+        index = instruction.attributes["index"]
+        if not isinstance(operand, tuple) or index >= len(operand):
+            raise HloError(f"element {index} of a value that has none", instruction.name)
+        return operand[index]
+
+    def _plain(self, instruction: Instruction, operands: list[Tree]) -> Tree:
+        flat = _flat(operands)
+        shape = instruction.shape
+        if not shape.is_tuple and not shape.is_array:
+            return None
+        shapes = _flat_shapes(shape)
+        computations = tuple([self.module.computations[name] for name in instruction.calls])
+        results = self._append(instruction, flat, tuple([s for s in shapes if s.is_array]), computations)
+        if len(results) == 1 and not shape.is_tuple:
+            self._evaluate(instruction, flat, results[0])
+            return results[0]
+        return _tree(shape, iter(results))
+
+    # -- loops and branches ----------------------------------------------------------------------------------------------
+    def _while(self, instruction: Instruction, state: Tree, depth: int) -> Tree:
+        """The body once for each trip, as long as the condition is known and the same on every device."""
+        condition, body = [self.module.computations[name] for name in instruction.calls]
+        for _ in range(MOST_TRIPS):
+            mark = len(self.program.operations), len(self.program.shapes)
+            verdict = self._computation(condition, [state], depth + 1)
+            known = self.program.known.get(verdict) if isinstance(verdict, int) else None
+            del self.program.operations[mark[0] :]
+            if known is None or (known != known.flat[0]).any():
+                return self._opaque_loop(instruction, state)
+            if not bool(known.flat[0]):
+                return state
+            state = self._computation(body, [state], depth + 1)
+        raise LimitReached("trips", MOST_TRIPS)
+
+    def _opaque_loop(self, instruction: Instruction, state: Tree) -> Tree:
+        return self._plain(instruction, [state])
+
+    def _conditional(self, instruction: Instruction, operands: list[Tree], depth: int) -> Tree:
+        selector = self.program.known.get(operands[0]) if isinstance(operands[0], int) else None
+        if selector is None or (selector != selector.flat[0]).any():
+            return self._plain(instruction, operands)
+        chosen = int(selector.flat[0])
+        if selector.dtype == np.bool_:
+            branch = 0 if chosen else 1
+        else:
+            branch = chosen if 0 <= chosen < len(instruction.calls) else len(instruction.calls) - 1
+        return self._computation(self.module.computations[instruction.calls[branch]], [operands[1 + branch]], depth + 1)
+
+    # -- known integers --------------------------------------------------------------------------------------------------
+    def _evaluate(self, instruction: Instruction, operands: tuple[int, ...], result: int) -> None:
+        shape = instruction.shape
+        dtype = DTYPES.get(shape.dtype)
+        if dtype is None or dtype.is_float or dtype.is_complex or instruction.opcode in _NEVER_KNOWN:
+            return
+        known = self.program.known
+        if instruction.opcode == "constant":
+            if "literal" in instruction.attributes and shape.size <= MOST_KNOWN:
+                known[result] = np.asarray(instruction.literal)[None]
+            return
+        if shape.size * self.program.devices > MOST_KNOWN or any(o not in known for o in operands):
+            return
+        if instruction.opcode not in HANDLERS or instruction.calls:
+            return
+        lanes = self.scope.lanes
+        arrays = [np.broadcast_to(known[o], (lanes, *known[o].shape[1:])) for o in operands]
+        shapes = tuple([self.program.shapes[o] for o in operands])
+        try:
+            with np.errstate(all="ignore"):
+                value = HANDLERS[instruction.opcode](Op(self.scope, instruction, shapes), [self.scope.settle(a, s.dtype) for a, s in zip(arrays, shapes, strict=True)])
+        except (InputError, ArithmeticError, LookupError, TypeError, ValueError):
+            return  # lifted like any other operation; the shape check has reported what is malformed
+        if isinstance(value, np.ndarray) and value.shape == (lanes, *shape.dims):
+            value = self.scope.settle(value, shape.dtype)
+            known[result] = value[:1] if lanes > 1 and (value == value[:1]).all() else value
+
+
+def _no_calls(scope: Scope, name: str, operands: Sequence[Any]) -> Any:
+    raise HloError("computations are not called while integers are evaluated", name)
+
+
+def _flat(trees: Sequence[Tree]) -> tuple[int, ...]:
+    found: list[int] = []
+    pending = list(reversed(trees))
+    while pending:
+        tree = pending.pop()
+        if isinstance(tree, tuple):
+            pending.extend(reversed(tree))
+        elif tree is not None:
+            found.append(tree)
+    return tuple(found)
+
+
+def _flat_shapes(shape: Shape) -> list[Shape]:
+    found: list[Shape] = []
+    pending = [shape]
+    while pending:
+        part = pending.pop()
+        if part.is_tuple:
+            pending.extend(reversed(part.elements))
+        else:
+            found.append(part)
+    return found
+
+
+def _tree(shape: Shape, results: Any, depth: int = 0) -> Tree:
+    if depth > DEPTH:
+        raise HloError(f"tuples are nested deeper than {DEPTH}")
+    if shape.is_tuple:
+        return tuple(_tree(s, results, depth + 1) for s in shape.elements)
+    return next(results) if shape.is_array else None

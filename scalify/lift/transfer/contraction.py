@@ -1,0 +1,186 @@
+"""Sums, products and extrema over dimensions: dot and reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.module import Computation
+from scalify.lift.einsum import total
+from scalify.lift.extremum import greatest, least, product_over
+from scalify.lift.functions import maximum, minimum
+from scalify.lift.layout import Layout, Value
+from scalify.lift.linear import add
+from scalify.lift.product import multiply, times
+from scalify.lift.terms import Store, View, is_boolean
+from scalify.lift.transfer.base import Unsupported, exact_value, lifts
+
+if TYPE_CHECKING:
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
+
+Reduction = Callable[[Store, View, Mapping[int, int]], View]
+Combiner = Callable[[Store, View, View], View]
+
+#: reducer opcode -> (over labels, of two values)
+REDUCTIONS: dict[str, tuple[Reduction, Combiner]] = {
+    "add": (total, add),
+    "maximum": (greatest, maximum),
+    "minimum": (least, minimum),
+    "multiply": (product_over, times),
+    "or": (greatest, maximum),
+    "and": (least, minimum),
+}
+
+_PASSES = frozenset({"convert", "copy", "bitcast", "reshape"})
+
+
+def reducer_opcode(computation: Computation) -> str | None:
+    """The opcode of a reducer that applies one commutative operation to its two parameters, through conversions; else None."""
+    instructions = computation.instructions
+    root = instructions[computation.root]
+    while root.opcode in _PASSES and len(root.operands) == 1:
+        root = instructions[root.operands[0]]
+    if root.opcode not in REDUCTIONS or len(root.operands) != 2:
+        return None
+    found = set()
+    for operand in root.operands:
+        source = instructions[operand]
+        while source.opcode in _PASSES and len(source.operands) == 1:
+            source = instructions[source.operands[0]]
+        if source.opcode != "parameter":
+            return None
+        found.add(source.attributes["index"])
+    return root.opcode if found == {0, 1} else None
+
+
+def reduction_of(operation: Operation, dtype: str) -> str:
+    """The reduction of an operation's computation. :raises Unsupported: it is not one of the commutative ones, or bitwise."""
+    name = reducer_opcode(operation.computations[0]) if operation.computations else None
+    if name is None:
+        raise Unsupported("a reducer that is no single commutative operation")
+    if dtype == "pred" and name in ("add", "maximum"):
+        return "or"
+    if dtype == "pred" and name in ("multiply", "minimum"):
+        return "and"
+    return name
+
+
+def check_logical(name: str, dtype: str, views: Sequence[View]) -> None:
+    """``and`` and ``or`` are extrema on 0/1 values only."""
+    if name in ("and", "or") and dtype != "pred" and not all(is_boolean(v) or v.coef == 0 for v in views):
+        raise Unsupported("a bitwise reduction of integers")
+
+
+def reduce_last(store: Store, value: Value, target: Layout, name: str) -> list[View]:
+    """For each block of ``target``, whose factors come first in the value's layout, the reduction over the remaining factors."""
+    over, combine = REDUCTIONS[name]
+    layout = value.layout
+    each = layout.count // target.count
+    kept = len(target.factors)
+    found = []
+    for number in range(target.count):
+        result: View | None = None
+        for where in range(number * each, (number + 1) * each):
+            block = layout.blocks[where]
+            slots = {s: block.sizes[s] for f in range(kept, len(layout.factors)) for s in block.slots[f]}
+            view = over(store, value.views[where], slots) if slots else value.views[where]
+            result = view if result is None else combine(store, result, view)
+        assert result is not None
+        found.append(result)
+    return found
+
+
+@lifts("dot")
+def _dot(lifter: Lifter, operation: Operation) -> list[Value]:
+    if lifter.dtype(operation.results[0]) == "pred":
+        raise Unsupported("a dot of predicates")
+    a = operation.instruction.attributes
+    left, right = (lifter.exact_float(o, operation.results[0]) for o in operation.operands)
+    target = lifter.result_layout(operation)
+    sides = [
+        _dot_dims(left.layout, a["lhs_batch_dims"], a["lhs_contracting_dims"]),
+        _dot_dims(right.layout, a["rhs_batch_dims"], a["rhs_contracting_dims"]),
+    ]
+    count, free_left = len(a["lhs_batch_dims"]), len(sides[0])
+    rank = len(operation.shapes[0].dims) + 1
+    contracted = lifter.axes_of(operation.operands[0])
+    extended = lifter.extended(operation.results[0], [contracted[d] for d in a["lhs_contracting_dims"]])
+    inner = range(rank, rank + len(a["lhs_contracting_dims"]))
+    lhs_to = _targets(a["lhs_batch_dims"], sides[0], a["lhs_contracting_dims"], 1 + count, inner)
+    rhs_to = _targets(a["rhs_batch_dims"], sides[1], a["rhs_contracting_dims"], 1 + count + free_left, inner)
+    x, y = lifter.spread(left, extended, lhs_to), lifter.spread(right, extended, rhs_to)
+    product = Value(extended, tuple([multiply(lifter.store, ((p, 1), (q, 1))) for p, q in zip(x.views, y.views, strict=True)]))
+    return [lifter.value(target, reduce_last(lifter.store, product, target, "add"))]
+
+
+def _dot_dims(layout: Layout, batch: Sequence[int], contracting: Sequence[int]) -> list[int]:
+    return [d for d in range(len(layout.dims) - 1) if d not in batch and d not in contracting]
+
+
+def _targets(batch: Sequence[int], free: Sequence[int], contracting: Sequence[int], start: int, inner: range) -> list[int]:
+    """For each dimension of an operand (device first) the dimension of the extended layout."""
+    where = {d: 1 + k for k, d in enumerate(batch)}
+    where.update({d: start + k for k, d in enumerate(free)})
+    where.update(dict(zip(contracting, inner, strict=True)))
+    return [0, *[where[d] for d in range(len(where))]]
+
+
+@lifts("reduce")
+def _reduce(lifter: Lifter, operation: Operation) -> list[Value]:
+    if len(operation.results) > 1:
+        raise Unsupported("a reduction of several operands")
+    dtype = lifter.dtype(operation.results[0])
+    name = reduction_of(operation, dtype)
+    source = lifter.values[operation.operands[0]]
+    if name not in ("add", "multiply"):
+        source = exact_value(lifter, source, dtype)
+    check_logical(name, dtype, source.views)
+    dims = operation.instruction.attributes["dimensions"]
+    target = lifter.result_layout(operation)
+    axes = lifter.axes_of(operation.operands[0])
+    extended = lifter.extended(operation.results[0], [axes[d] for d in dims])
+    kept = [d for d in range(len(axes)) if d not in dims]
+    where = {d: 1 + k for k, d in enumerate(kept)} | {d: 1 + len(kept) + k for k, d in enumerate(dims)}
+    spread = lifter.spread(source, extended, [0, *[where[d] for d in range(len(axes))]])
+    views = reduce_last(lifter.store, spread, target, name)
+    initial = lifter.scalar(operation.operands[1], target)
+    return [lifter.value(target, [with_initial(lifter, name, dtype, v, i) for v, i in zip(views, initial, strict=True)])]
+
+
+def with_initial(lifter: Lifter, name: str, dtype: str, view: View, initial: View) -> View:
+    """The reduction combined with its initial value, which is left out where it is the identity."""
+    if name == "multiply" and initial == lifter.store.constant(1):
+        return view
+    if name in ("maximum", "minimum") and is_extreme(lifter, dtype, initial, name == "maximum"):
+        return view
+    _, combine = REDUCTIONS[name]
+    return combine(lifter.store, view, initial)
+
+
+def is_extreme(lifter: Lifter, dtype: str, initial: View, lowest: bool) -> bool:
+    """Whether the value is the identity of max (``lowest``) or min for this type; the largest finite float counts, and is noted."""
+    known = DTYPES[dtype]
+    if initial.term.kind == "infinity":
+        return (initial.coef < 0) == lowest
+    if initial.term is not lifter.store.one:
+        return False
+    if known.is_integer:
+        return initial.coef == (known.minimum if lowest else known.maximum)
+    if known.is_float and initial.coef == (-1 if lowest else 1) * _largest(dtype):
+        lifter.store.used.add("lowest-finite-is-identity")
+        return True
+    return False
+
+
+_LARGEST = {
+    "f16": 65504,
+    "bf16": (2**8 - 1) * 2**120,
+    "f32": (2**24 - 1) * 2**104,
+    "f64": (2**53 - 1) * 2**971,
+}
+
+
+def _largest(dtype: str) -> int:
+    return _LARGEST.get(dtype, 0) or 1 << 2000

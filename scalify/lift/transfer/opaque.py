@@ -1,0 +1,200 @@
+"""Operations without factor semantics: equal operands give equal results, and batch dimensions stay labels.
+
+The content of an opaque term names the opcode, its attributes, its reducer (by structure), every operand over the core axes in the order in which
+the operation sees them, and which part of the result it is. So two of them are equal only if they are the same function of the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import product as combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalify.hlo.module import Computation, Module
+from scalify.lift.atoms import opaque
+from scalify.lift.layout import Layout, Value
+from scalify.lift.terms import View
+from scalify.lift.transfer.base import Unsupported, exact_value, lifts
+
+if TYPE_CHECKING:
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
+
+#: opcodes that are functions of their operands alone
+PURE = frozenset(
+    {
+        "convolution", "fft", "cholesky", "triangular-solve", "select-and-scatter", "reduce-window", "topk", "sort", "map", "scatter", "reduce",
+        "batch-norm-training", "batch-norm-inference", "batch-norm-grad", "dot", "bitcast-convert", "bitcast", "gather", "dynamic-slice",
+        "stochastic-convert", "while", "conditional",
+    }
+)  # fmt: skip
+
+_IGNORED = frozenset({"sharding", "frontend_attributes", "backend_config_unused", "indices_are_sorted"})
+_EFFECTS = frozenset({"infeed", "outfeed", "send", "recv", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "partition-id", "replica-id"})
+
+
+def attributes_key(attributes: Mapping[str, object]) -> Hashable:
+    return tuple([(k, _plain(v)) for k, v in sorted(attributes.items()) if k not in _IGNORED])
+
+
+def _plain(value: object) -> Hashable:
+    if isinstance(value, np.ndarray):
+        return (value.dtype.char, value.shape, value.tobytes())
+    return repr(value)
+
+
+def computation_key(module: Module, computation: Computation) -> Hashable:
+    """The structure of a computation, free of names. :raises Unsupported: it communicates or has effects."""
+    found: dict[str, Hashable] = {}
+    pending = [computation]
+    while pending:
+        top = pending[-1]
+        missing = [c for i in top.instructions for c in i.calls if c not in found]
+        if missing:
+            pending += [module.computations[c] for c in missing]
+            continue
+        found[top.name] = _structure(top, found)
+        pending.pop()
+    return found[computation.name]
+
+
+def _structure(computation: Computation, known: Mapping[str, Hashable]) -> Hashable:
+    rows = []
+    for i in computation.instructions:
+        if i.opcode in _EFFECTS or "replica_groups" in i.attributes or "source_target_pairs" in i.attributes:
+            raise Unsupported(f"a computation with {i.opcode} in it")
+        rows.append((i.opcode, str(i.shape), i.operands, attributes_key(i.attributes), tuple([known[c] for c in i.calls])))
+    return (tuple(rows), computation.root)
+
+
+class Batch:
+    """Which dimensions of the operands are which dimensions of the results; the device dimension always is."""
+
+    def __init__(self, operands: Sequence[Mapping[int, int]]) -> None:
+        self.operands = [{0: 0, **{d + 1: r + 1 for d, r in m.items()}} for m in operands]
+
+
+def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = None) -> list[Value]:
+    """The results of an opaque operation."""
+    structure = tuple([computation_key(lifter.program.module, c) for c in operation.computations])
+    base = ("op", operation.opcode, attributes_key(operation.instruction.attributes), structure, key)
+    shapes = tuple([(lifter.dtype(o), lifter.program.shapes[o].dims) for o in operation.operands])
+    local = tuple([tuple(n for d, n in enumerate(dims) if d + 1 not in m) for (_, dims), m in zip(shapes, batch.operands, strict=True)])
+    kinds = tuple([t for t, _ in shapes])
+    operands = [exact_value(lifter, lifter.values[o], lifter.dtype(o)) for o in operation.operands]
+    found = []
+    for number, result in enumerate(operation.results):
+        target = lifter.layout_of(result)
+        limits = lifter.integer_limits(result)
+        views = []
+        for where in range(target.count):
+            arguments = _arguments(lifter, operands, batch, target, where)
+            content, places = _result_place(target, where, batch)
+            name = (*base, number, local, kinds, content, tuple([k for _, _, k in arguments]))
+            block = target.blocks[where]
+            sizes = {s: n for s, n in enumerate(block.sizes)}
+            views.append(opaque(lifter.store, name, [(v, core) for v, core, _ in arguments], places, sizes, limits))
+        found.append(lifter.value(target, views))
+    return found
+
+
+Argument = tuple[View, list[tuple[int, int]], Hashable]
+
+
+def _arguments(lifter: Lifter, operands: Sequence[Value], batch: Batch, target: Layout, where: int) -> list[Argument]:
+    """Every block of every operand that the result block depends on: view, core slots, and which block it is."""
+    found: list[Argument] = []
+    block = target.blocks[where]
+    for operand, dims in zip(operands, batch.operands, strict=True):
+        source = operand.layout
+        same: dict[int, int] = {}
+        for d, t in dims.items():
+            if source.key[d] != target.key[t]:
+                raise Unsupported("a batch dimension that is cut in another way")
+            same.update(zip(source.range(d), target.range(t), strict=True))
+        core = [f for f in range(len(source.factors)) if f not in same]
+        for picks in combinations(*[range(len(source.parts[f])) for f in core]):
+            chosen = dict(zip(core, picks, strict=True))
+            choice = [block.choice[same[f]] if f in same else chosen[f] for f in range(len(source.factors))]
+            found.append(_argument(lifter, operand, choice, same, block, core))
+    return found
+
+
+def _argument(lifter, operand, choice, same, block, core):  # type: ignore[no-untyped-def]
+    source = operand.layout
+    where = source.position(choice)
+    own = source.blocks[where]
+    names: dict[int, int] = {}
+    slots: list[tuple[int, int]] = []
+    for f in range(len(source.factors)):
+        if f in same:
+            names.update(zip(own.slots[f], block.slots[same[f]], strict=True))
+            continue
+        for s in own.slots[f]:
+            names[s] = lifter.store.fresh(own.sizes[s])
+            slots.append((names[s], own.sizes[s]))
+    coef, term, at = operand.views[where]
+    structure = tuple([source.parts[f][choice[f]] for f in core])
+    return View(coef, term, tuple([names[s] for s in at])), slots, structure
+
+
+def _result_place(target: Layout, where: int, batch: Batch) -> tuple[Hashable, list[int]]:
+    """What part of the result a block is, and the slots of its core dimensions."""
+    fixed = {t for dims in batch.operands for t in dims.values()}
+    block = target.blocks[where]
+    parts, slots = [], []
+    for d in range(len(target.dims)):
+        if d in fixed:
+            continue
+        parts.append(target.alternative((d,), block)[0])
+        for f in target.range(d):
+            parts.append(target.parts[f][block.choice[f]])
+            slots += list(block.slots[f])
+    return tuple(parts), slots
+
+
+def whole(lifter: Lifter, operation: Operation) -> list[Value]:
+    """Everything local is core; only the devices are a batch."""
+    return call(lifter, operation, Batch([{} for _ in operation.operands]))
+
+
+@lifts("sort")
+def _sort(lifter: Lifter, operation: Operation) -> list[Value]:
+    dim = (operation.instruction.attribute("dimensions") or (len(operation.shapes[0].dims) - 1,))[0]
+    rank = len(operation.shapes[0].dims)
+    return call(lifter, operation, Batch([{d: d for d in range(rank) if d != dim} for _ in operation.operands]))
+
+
+@lifts("topk")
+def _topk(lifter: Lifter, operation: Operation) -> list[Value]:
+    rank = len(operation.shapes[0].dims)
+    return call(lifter, operation, Batch([{d: d for d in range(rank - 1)}]))
+
+
+@lifts("reduce-window")
+def _reduce_window(lifter: Lifter, operation: Operation) -> list[Value]:
+    window = operation.instruction.attributes["window"]
+    whole_dims = [d for d, w in enumerate(window) if w.size == w.stride == 1 and w.pad_low == w.pad_high == 0]
+    count = len(operation.results)
+    maps: list[dict[int, int]] = [{d: d for d in whole_dims} for _ in range(count)]
+    return call(lifter, operation, Batch(maps + [{} for _ in range(count)]))
+
+
+def variadic_reduce(lifter: Lifter, operation: Operation) -> list[Value]:
+    """A reduction with a reducer of its own (argmax and the like): the kept dimensions are a batch."""
+    dims = operation.instruction.attributes["dimensions"]
+    count = len(operation.results)
+    rank = len(lifter.program.shapes[operation.operands[0]].dims)
+    kept = {d: k for k, d in enumerate([d for d in range(rank) if d not in dims])}
+    return call(lifter, operation, Batch([kept] * count + [{} for _ in range(count)]), tuple(dims))
+
+
+def fallback(lifter: Lifter, operation: Operation) -> list[Value]:
+    """An operation that its transfer function could not lift, as a function of its operands. :raises Unsupported: it is not one."""
+    if operation.opcode not in PURE:
+        raise Unsupported(f"{operation.opcode} is no function of its operands alone")
+    if operation.opcode == "reduce":
+        return variadic_reduce(lifter, operation)
+    return whole(lifter, operation)
