@@ -119,6 +119,9 @@ class Reader:
         if _kind(origin) != _kind(shape):
             raise entry.place.error(f"relates {_kind(origin)} data to {_kind(shape)} data{self._context(source, target)}")
         region = _box(entry, "baseline_slice", self.baseline, source)
+        if not entry.steps and _extent(region) != _extent(box):
+            context = self._context(source, target)
+            raise entry.place.error(f"without spec, map or steps it is whole on each device, but the shapes differ{context}")
         lowered = self._lower(entry, (source, region), (target, box))
         steps = (*self._slice(region, origin), *lowered.steps)
         piece = Piece(Recipe(source, steps), *box, lowered.partial, region, module, entry.place.line)

@@ -45,8 +45,10 @@ def _stages(mesh: Mesh, count: int) -> tuple[tuple[int, ...], ...]:
 class Names:
     """Numbers, shapes and names of the parameters or results of one module."""
 
-    def __init__(self, module: Module, *, outputs: bool, title: str) -> None:
-        self.title = title
+    def __init__(self, module: Module, side: str, *, outputs: bool, number: int | None = None) -> None:
+        self.side = side
+        self.owner = f"{side} module" + ("" if number is None else f" {number}")
+        self._suffix = "" if number is None else f" of module {number}"
         self.kind = "output" if outputs else "parameter"
         self.shapes: tuple[Shape, ...] = module.output_shapes if outputs else module.parameter_shapes
         self.instructions = _results(module) if outputs else [module.entry.instructions[p] for p in module.entry.parameters]
@@ -62,12 +64,12 @@ class Names:
             return self._by_name(reference)
         if reference >= len(self.shapes):
             have = f"{self.kind}s 0 to {len(self.shapes) - 1}" if self.shapes else f"no {self.kind}s"
-            raise RelationError(f"there is no {self.kind} {reference}; the {self.title} has {have}")
+            raise RelationError(f"there is no {self.kind} {reference}; the {self.owner} has {have}")
         return reference
 
     def describe(self, number: int) -> str:
-        """Title, number and shape, for errors."""
-        return f"{self.title} {self.kind} {number} is {self.shapes[number]}"
+        """Side, number and shape, for errors."""
+        return f"{self.side} {self.kind} {number}{self._suffix} is {self.shapes[number]}"
 
     @property
     def names(self) -> list[str]:
@@ -86,10 +88,10 @@ class Names:
                 for alias in {instruction.name, instruction.location.op_name if instruction.location else ""} - {""}:
                     self._numbers[alias] = -1 if alias in self._numbers else number
         if name not in self._numbers:
-            raise RelationError(f"the {self.title} has no {self.kind} named {name!r}; {did_you_mean(name, self.names)}")
+            raise RelationError(f"the {self.owner} has no {self.kind} named {name!r}; {did_you_mean(name, self.names)}")
         number = self._numbers[name]
         if number < 0:
-            raise RelationError(f"the name {name!r} is not unique among the {self.kind}s of the {self.title}; use the number")
+            raise RelationError(f"the name {name!r} is not unique among the {self.kind}s of the {self.owner}; use the number")
         return number
 
 

@@ -93,9 +93,12 @@ class _Section:
 
     def __post_init__(self) -> None:
         self.place = self.file.at("outputs" if self.outputs else "inputs")
-        self.baseline = Names(self.module, outputs=self.outputs, title="baseline")
-        titles = [f"distributed module {i}'s" if len(self.modules) > 1 else "distributed" for i in range(len(self.modules))]
-        self.distributed = [Names(m, outputs=self.outputs, title=t) for m, t in zip(self.modules, titles, strict=True)]
+        self.baseline = Names(self.module, "baseline", outputs=self.outputs)
+        several = len(self.modules) > 1
+        self.distributed = [
+            Names(module, "distributed", outputs=self.outputs, number=number if several else None)
+            for number, module in enumerate(self.modules)
+        ]
         memo: dict[object, Lowered] = {}
         self.reader = Reader(self.mesh, self.file.sizes, self.file.same_mesh, self.baseline, self.distributed, memo)
 

@@ -6,6 +6,7 @@ admits two readings is an error that lists them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import prod
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from scalify.relation.file import Entry, Place, Spec, StepText
 from scalify.relation.sharding import spec_of
+from scalify.relation.syntax import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,10 +57,15 @@ def _matched(
 ) -> dict[int, int] | None:
     names = [left[b] for b in open_baseline]
     wanted = [right[d] for d in open_distributed]
-    if "" in wanted or len(set(names)) < len(names) or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
+    if not all(map(_tells, wanted)) or len(set(names)) < len(names) or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
         return None
     number = dict(zip(names, open_baseline, strict=True))
     return {d: number[name] for d, name in zip(open_distributed, wanted, strict=True)}
+
+
+def _tells(name: str) -> bool:
+    """Whether a name says more than a position: ``p1.3``, ``Arg_2`` and ``args[0]`` do not."""
+    return re.sub(r"[^a-z]", "", name.lower()) not in {"", "p", "x", "in", "input", "inputs", "arg", "args", "param", "params", "parameter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,7 @@ def _assignments(ratios: list[int], axes: list[tuple[str, int]]) -> Iterator[Spe
 def show_spec(spec: Spec) -> str:
     """A spec as written in a relation file, without trailing nulls."""
     used = max((i + 1 for i, axes in enumerate(spec) if axes), default=0)
-    parts = ["null" if not axes else axes[0] if len(axes) == 1 else f"[{', '.join(axes)}]" for axes in spec[:used]]
+    parts = ["null" if not axes else quoted(axes[0]) if len(axes) == 1 else f"[{', '.join(map(quoted, axes))}]" for axes in spec[:used]]
     return f"[{', '.join(parts)}]"
 
 

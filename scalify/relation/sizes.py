@@ -74,7 +74,7 @@ class Sizes:
         if not unknown:
             if product != total:
                 raise equation.place.error(
-                    f"{self._left(equation)} = {product}, but {equation.label} has {total}{_padded(equation)}{context}"
+                    f"{self._product(equation, product)}, but {equation.label} has {total}{_padded(equation)}{context}"
                 )
             return False
         return self._divide(equation, unknown, product, total, context)
@@ -83,7 +83,7 @@ class Sizes:
         assert not isinstance(equation.total, int)
         if product < equation.plus:
             raise equation.place.error(
-                f"{self._left(equation)} = {product} is less than the padding {equation.plus} of {equation.label}{context}"
+                f"{self._product(equation, product)}, less than the padding {equation.plus} of {equation.label}{context}"
             )
         self.values[equation.total] = product - equation.plus
         return True
@@ -124,9 +124,9 @@ class Sizes:
                         f"give it as `sizes: {{{variable[1]}: N}}`{context}"
                     )
 
-    def _left(self, equation: Equation) -> str:
-        parts = [f"{v[1]} = {self.values[v] - m}" for v, m in equation.terms]
-        return f"{equation.text} with {', '.join(parts)}" if len(parts) > 1 else "".join(parts) or "1"
+    def _product(self, equation: Equation, product: int) -> str:
+        factors = " * ".join(str(self.values[v] - m) for v, m in equation.terms)
+        return f"{equation.text} is {f'{factors} = ' if len(equation.terms) > 1 else ''}{product}"
 
 
 def _padded(equation: Equation) -> str:

@@ -101,6 +101,11 @@ def plain_scalar(text: str) -> Plain:
     return text
 
 
+def quoted(name: str) -> str:
+    """A name as YAML text: in quotes where the plain word would be read as something else (``null``, ``true``, ``nan``)."""
+    return name if isinstance(plain_scalar(name), str) else f'"{name}"'
+
+
 class _Builder:
     """Folds parse events into a tree with an explicit stack."""
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from scalify.relation.settle import show_spec
+from scalify.relation.syntax import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def write(file: RelationFile) -> str:
     """The text of a relation file, one line an entry."""
-    lines = ["version: 1", f"mesh: {{{', '.join(f'{_name(axis)}: {size}' for axis, size in file.mesh)}}}"]
+    lines = ["version: 1", f"mesh: {{{', '.join(f'{quoted(axis)}: {size}' for axis, size in file.mesh)}}}"]
     if file.device_ids is not None and file.device_ids != tuple(range(len(file.device_ids))):
         lines.append(f"device_ids: {list(file.device_ids)}")
     if file.same_mesh:
@@ -25,7 +26,7 @@ def write(file: RelationFile) -> str:
     if file.assume:
         lines += ["assume:", *(f"  - {_assume(text)}" for text in file.assume)]
     if file.sizes:
-        lines.append(f"sizes: {{{', '.join(f'{_name(name)}: {size}' for name, size in file.sizes.items())}}}")
+        lines.append(f"sizes: {{{', '.join(f'{quoted(name)}: {size}' for name, size in file.sizes.items())}}}")
     return "\n".join(lines) + "\n"
 
 
@@ -57,7 +58,7 @@ def _known(entry: Entry) -> Iterator[str]:
     if entry.per_device is not None:
         yield f"per_device: {_data(entry.per_device)}"
     if entry.device_index is not None:
-        yield f"device_index: [{', '.join(map(_name, entry.device_index))}]"
+        yield f"device_index: [{', '.join(map(quoted, entry.device_index))}]"
     if entry.ignore:
         yield "ignore: true"
 
@@ -67,7 +68,7 @@ def _step(step: StepText) -> Iterator[str]:
         yield f"map: {json.dumps(step.map.text)}"
     if step.spec is not None:
         yield f"spec: {show_spec(step.spec)}"
-    pads = {**{str(d): p for d, p in step.pad_dims.items()}, **{_name(n): p for n, p in step.pad_factors.items()}}
+    pads = {**{str(d): p for d, p in step.pad_dims.items()}, **{quoted(n): p for n, p in step.pad_factors.items()}}
     if pads:
         yield f"pad: {_ranges(pads)}"
 
@@ -82,11 +83,6 @@ def _ranges(ranges: Mapping[int, tuple[int, int]] | Mapping[str, tuple[int, int]
 
 def _reference(reference: Reference) -> str:
     return str(reference) if isinstance(reference, int) else json.dumps(reference)
-
-
-def _name(name: str) -> str:
-    """Quoted where YAML would read a word as something else (``null``, ``true``, ``nan``)."""
-    return json.dumps(name) if name.lower() in {"null", "true", "false", "inf", "nan"} else name
 
 
 def _data(data: Data) -> str:
