@@ -102,8 +102,10 @@ def _evaluate(scope: Scope, name: str, operands: Sequence[Value]) -> Value:
     """The root value of a computation. Values are dropped after their last use."""
     machine = scope.machine
     if machine.depth >= machine.budget.depth:
-        raise HloError(f"calls are nested deeper than {machine.budget.depth}", name)
+        raise HloError(f"calls are nested deeper than {machine.budget.depth}")
     computation = machine.module.computations[name]
+    if len(operands) != len(computation.parameters):
+        raise HloError(f"computation {name} takes {len(computation.parameters)} operands, not {len(operands)}")
     machine.depth += 1
     values: list[Value] = [None] * len(computation.instructions)
     for position, dead in enumerate(_last_uses(machine, computation)):

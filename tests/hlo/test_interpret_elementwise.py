@@ -141,7 +141,8 @@ def test_rounding_at_halves() -> None:
 def test_float_binary() -> None:
     pairs = [(5.5, 2.0), (-5.5, 2.0), (5.5, -2.0), (0.25, 0.5)]
     a, b = (np.array([p[n] for p in pairs]) for n in (0, 1))
-    for opcode, function in {"remainder": math.fmod, "atan2": math.atan2, "divide": lambda x, y: x / y}.items():
+    functions: dict[str, Callable[[float, float], float]] = {"remainder": math.fmod, "atan2": math.atan2, "divide": lambda x, y: x / y}
+    for opcode, function in functions.items():
         np.testing.assert_allclose(single(opcode, ("f32", (4,)), [("f32", a), ("f32", b)]), [function(x, y) for x, y in pairs], rtol=1e-14)
     np.testing.assert_allclose(single("power", ("f32", (4,)), [("f32", abs(a)), ("f32", b)]), abs(a) ** b)
 
@@ -216,7 +217,8 @@ def test_compare(direction: str) -> None:
     assert single("compare", ("pred", a.shape), [("f32", a), ("f32", b)], direction=direction).tolist() == expected
 
     def place(v: float) -> int:
-        return struct.unpack("<q", struct.pack("<d", abs(v)))[0] * (-1 if math.copysign(1, v) < 0 else 1) - (math.copysign(1, v) < 0)
+        pattern: int = struct.unpack("<q", struct.pack("<d", abs(v)))[0]
+        return pattern * (-1 if math.copysign(1, v) < 0 else 1) - (math.copysign(1, v) < 0)
 
     total = [functions[direction](place(x), place(y)) for x, y in pairs]
     assert single("compare", ("pred", a.shape), [("f32", a), ("f32", b)], direction=direction, type="TOTALORDER").tolist() == total

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tests.support.interpreter import evaluate, tuple_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tests.support.builder import Builder
@@ -114,7 +116,12 @@ def reducers(b: Builder, kind: str) -> list[str]:
     return [inner.end(inner.like("add", inner.like("multiply", old, inner.constant("s32", 3)), new))]
 
 
-COMBINE = {"add": lambda a, b: a + b, "maximum": max, "assign": lambda _, b: b, "ordered": lambda a, b: a * 3 + b}
+COMBINE: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "maximum": max,
+    "assign": lambda _, b: b,
+    "ordered": lambda a, b: a * 3 + b,
+}
 
 
 @pytest.mark.parametrize("kind", list(COMBINE))

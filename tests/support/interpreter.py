@@ -41,7 +41,8 @@ def evaluate(
 
 def single(opcode: str, result: Shape | tuple[str, tuple[int, ...]], operands: Sequence[tuple[str, Array]], **more: Any) -> Array:
     """The only result of ``opcode`` on one device; operands and result without the device axis."""
-    return evaluate(opcode, result, [(d, np.asarray(x)[None]) for d, x in operands], **more)[0][0]
+    only: Array = evaluate(opcode, result, [(d, np.asarray(x)[None]) for d, x in operands], **more)[0][0]
+    return only
 
 
 def tuple_shape(*parts: tuple[str, tuple[int, ...]]) -> Shape:
