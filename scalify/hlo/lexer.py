@@ -16,7 +16,6 @@ _COMMENT: Final = r"/\*.*?\*/|//[^\n]*"
 SPACE: Final = re.compile(rf"(?:\s++|{_COMMENT})*+", re.DOTALL)
 STRING: Final = re.compile(_STRING, re.DOTALL)
 NAME: Final = re.compile(rf"%?(?:([\w.\-]+)|({_STRING}))", re.DOTALL)
-INTEGER: Final = re.compile(r"-?\d{1,19}\Z")
 
 # One level of braces, with strings: most attribute values, taken in one step.
 _FLAT: Final = re.compile(rf'\{{(?:[^{{}}\[\]()"/]++|{_STRING})*+\}}', re.DOTALL)
@@ -66,6 +65,9 @@ class Scanner:
 
     def skip(self) -> str:
         """Moves over white space and comments; returns the character there, or an empty string at the end."""
+        symbol = self.text[self.position : self.position + 1]
+        if symbol > " " and symbol != "/":  # the usual case
+            return symbol
         match = SPACE.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]
@@ -74,17 +76,19 @@ class Scanner:
         """Matches ``pattern`` here and moves past it."""
         match = pattern.match(self.text, self.position)
         if match is None:
-            found = self.text[self.position : self.position + 30].split("\n", 1)[0]
-            self.fail(f"expected {what}, found {found!r}" if found else f"expected {what}")
+            self._unexpected(what)
         self.position = match.end()
         return match
 
     def expect(self, symbol: str) -> None:
         self.skip()
         if not self.text.startswith(symbol, self.position):
-            found = self.text[self.position : self.position + 30].split("\n", 1)[0]
-            self.fail(f"expected {symbol!r}, found {found!r}" if found else f"expected {symbol!r}")
+            self._unexpected(repr(symbol))
         self.position += len(symbol)
+
+    def _unexpected(self, what: str) -> NoReturn:
+        found = self.text[self.position : self.position + 30].split("\n", 1)[0]
+        self.fail(f"expected {what}, found {found!r}" if found else f"expected {what}")
 
     def name(self) -> str:
         """A name, with or without ``%``; names with unusual characters stand in quotes."""

@@ -1,6 +1,7 @@
 """HLO text of a module, which :func:`scalify.hlo.text.parse` takes back to an equal module.
 
-XLA's own parser takes it too, unless the module has something that XLA's text cannot say (the partitioner's shardings, unusual names).
+XLA's own parser takes it too, unless the module has something that XLA's text cannot say (names with unusual characters, fields of a
+proto that the reader did not know).
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _CALLS: Final[dict[str, tuple[str, ...]]] = {
     "select-and-scatter": ("select", "scatter"),
 }
 _CALL_LISTS: Final = {"conditional": "branch_computations", "custom-call": "called_computations"}
+# XLA's parser insists on columns and an end, which a module here does not have.
+_LOCATION: Final = "{{file_name_id={0} function_name_id={1} line={2} end_line={2} column=0 end_column=0}}"
 _CALLS_ONE: Final = frozenset({"fusion", "async-start", "async-update", "async-done"})
 
 
@@ -73,7 +76,7 @@ class _Frames:
         return [
             *_table("FileNames", map(quote, self.files)),
             *_table("FunctionNames", map(quote, self.functions)),
-            *_table("FileLocations", (f"{{file_name_id={a} function_name_id={b} line={c}}}" for a, b, c in self.locations)),
+            *_table("FileLocations", (_LOCATION.format(a, b, c) for a, b, c in self.locations)),
             # XLA writes the parent's id one too high, so that 1 is none.
             *_table("StackFrames", (f"{{file_location_id={a} parent_frame_id={b + 1}}}" for a, b in self.frames)),
         ]
@@ -104,10 +107,9 @@ class _Printer:
             parts.append(f"replica_count={module.num_replicas}")
         if module.num_partitions != 1:
             parts.append(f"num_partitions={module.num_partitions}")
-        if module.parameter_shardings is not None:
-            parts.append(f"spmd_parameters_shardings={{{', '.join(map(write_sharding, module.parameter_shardings))}}}")
-        if module.output_sharding is not None:
-            parts.append(f"spmd_output_sharding={write_sharding(module.output_sharding)}")
+        shardings = _partitioner_shardings(module)
+        if shardings:
+            parts.append("frontend_attributes=" + SPELLINGS[Kind.STRINGS].write(shardings))
         return ", ".join(parts)
 
     def _result(self, computation: Computation) -> str:
@@ -182,6 +184,16 @@ class _Printer:
         elif stack:
             words.append(f"stack_frame_id={self._tables.number(stack)}")
         return [f"metadata={{{' '.join(words)}}}"]
+
+
+def _partitioner_shardings(module: Module) -> dict[str, str]:
+    """XLA's text has no place of its own for these two; as frontend attributes, XLA carries them along."""
+    shardings = {}
+    if module.parameter_shardings is not None:
+        shardings["spmd_parameters_shardings"] = f"{{{', '.join(map(write_sharding, module.parameter_shardings))}}}"
+    if module.output_sharding is not None:
+        shardings["spmd_output_sharding"] = write_sharding(module.output_sharding)
+    return shardings
 
 
 def _name(name: str) -> str:

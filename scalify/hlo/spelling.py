@@ -170,7 +170,7 @@ def _labels(named: dict[int, str], spatial: Sequence[int]) -> str:
     return "".join(places[d] for d in sorted(places))
 
 
-def _read_strings(text: str) -> dict[str, str]:
+def read_strings(text: str) -> dict[str, str]:
     """``{a="b",c={raw}}``: a value in braces stands for its own text."""
     pairs = [part.partition("=") for part in split(text[1:-1])] if text.startswith("{") and text.endswith("}") else [("", "", "")]
     if not all(key and separator for key, separator, _ in pairs):
@@ -220,7 +220,7 @@ SPELLINGS: Final[dict[Kind, Spelling]] = {
     Kind.WINDOW: Spelling(_read_window, _write_window),
     Kind.CONV_DIMS: Spelling(_read_conv_dims, _write_conv_dims),
     Kind.SHARDING: Spelling(read_sharding, write_sharding),
-    Kind.STRINGS: Spelling(_read_strings, _write_strings),
+    Kind.STRINGS: Spelling(read_strings, _write_strings),
     Kind.ALIASES: Spelling(read_aliases, write_aliases),
 }
 """How to read and write each kind; literals need their shape and are in :mod:`scalify.hlo.literal_text`."""

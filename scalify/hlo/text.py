@@ -383,14 +383,15 @@ def _frame_tables(tables: dict[str, list[str]]) -> SimpleNamespace:
 
 
 def _header_fields(header: dict[str, str], entry: Computation) -> dict[str, Any]:
+    header = spelling.read_strings(header.get("frontend_attributes", "{}")) | header
     shardings = header.get("spmd_parameters_shardings")
     output = header.get("spmd_output_sharding")
     return {
         "num_partitions": _count(header, "num_partitions"),
         "num_replicas": _count(header, "replica_count"),
         "aliases": checked_aliases(spelling.read_aliases(header.get("input_output_alias", "{}")), entry),
-        "parameter_shardings": tuple(map(read_sharding, split(shardings[1:-1]))) if shardings else None,
-        "output_sharding": read_sharding(output) if output else None,
+        "parameter_shardings": tuple(map(read_sharding, split(shardings[1:-1]))) if shardings is not None else None,
+        "output_sharding": read_sharding(output) if output is not None else None,
     }
 
 
