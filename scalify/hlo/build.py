@@ -31,7 +31,7 @@ def check_names(names: Sequence[str]) -> None:
 
 def check_parameters(instructions: Sequence[Instruction]) -> None:
     """Parameters are numbered from 0 without gaps, once each."""
-    numbers = sorted(i.attributes["index"] for i in instructions if i.opcode == "parameter")
+    numbers = sorted(i.attributes.get("index", -1) for i in instructions if i.opcode == "parameter")
     if numbers != list(range(len(numbers))):
         raise HloError(f"parameters must be numbered 0 to {len(numbers) - 1}, once each, not {numbers[:8]}")
 
