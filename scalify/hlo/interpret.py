@@ -24,7 +24,7 @@ from scalify.hlo.semantics import (
     ordering,
     reduction,
 )
-from scalify.hlo.semantics.values import OVERHEAD, Array, Budget, Handler, Machine, Op, Scope, Value
+from scalify.hlo.semantics.values import OVERHEAD, Array, Budget, Handler, Machine, Op, Scope, Value, bounded_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +159,7 @@ def _largest(shape: Shape) -> int:
     """Elements of the largest array in a shape. :raises HloError: tuples nested too deep for the functions that walk values."""
     level, largest, depth = [shape], 0, 0
     while level:
-        largest = max(largest, *(s.size if s.is_array else 0 for s in level), 0)
+        largest = max(largest, *(bounded_size(s.dims) if s.is_array else 0 for s in level), 0)
         level = [element for s in level for element in s.elements]
         depth += 1
         if depth > MAX_NESTING:

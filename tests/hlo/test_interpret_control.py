@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from scalify.errors import HloError, UsageError
 from scalify.hlo.interpret import HANDLERS, Budget, run
 from scalify.hlo.module import Module, Shape
 from scalify.hlo.opcodes import OPCODES
+from scalify.hlo.window import WindowDimension
 from tests.support.builder import Builder
 
 PAIR = Shape("tuple", (), (Shape("s32"), Shape("s32")))
@@ -155,3 +158,23 @@ def test_every_known_opcode_has_semantics_or_is_known_to_have_none() -> None:
     without = {"parameter", "dynamic-reshape", "set-dimension-size", "ragged-dot", "scaled-dot", "ragged-all-to-all"}
     assert set(OPCODES) - set(HANDLERS) <= without
     assert not set(HANDLERS) - set(OPCODES)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "dims", "attributes"),
+    [
+        ("iota", (0, 1 << 40), {"iota_dimension": 1}),
+        ("pad", (2, 0), {"padding": ((1 << 40, 0, 0), (0, -2, 0))}),
+        ("reduce-window", (2, 0), {"window": (WindowDimension(1), WindowDimension(1 << 40))}),
+        ("fft", (2, 2), {"fft_type": "FFT", "fft_length": (1 << 40,)}),
+    ],
+)
+def test_hostile_sizes_end_within_the_budget(opcode: str, dims: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    b = Builder()
+    operands = {"iota": [], "fft": [b.parameter("f32", (2, 2))]}.get(opcode)
+    operands = [b.parameter("f32", (2, 2)), b.parameter("f32")] if operands is None else operands
+    calls = [b.reducer("add", "f32")] if opcode == "reduce-window" else []
+    module = b.build(b.add(opcode, "f32", dims, operands, calls=calls, **attributes))
+    inputs = [np.zeros((1, *s.dims)) for s in module.parameter_shapes]
+    with pytest.raises(HloError, match="limit"):
+        run(module, inputs, budget=Budget(elements=1 << 20, operations=1 << 22))

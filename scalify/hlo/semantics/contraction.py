@@ -53,7 +53,10 @@ def _convolution(op: Op, operands: Sequence[Array]) -> Array:
     groups, batch_groups = op.attributes.get("feature_group_count", 1), op.attributes.get("batch_group_count", 1)
     x = _ordered(operands[0], dims.input_batch, dims.input_feature, dims.input_spatial)
     kernel = _ordered(operands[1], dims.kernel_output_feature, dims.kernel_input_feature, dims.kernel_spatial)
-    patches = _patches(op, x, op.attributes["window"])
+    window: Sequence[WindowDimension] = op.attributes.get("window", ())
+    if tuple(w.size for w in window) != kernel.shape[3:]:
+        raise HloError("the window does not have the kernel's sizes")
+    patches = _patches(op, x, window)
     spatial = patches.shape[3 : 3 + len(dims.input_spatial)]
     result = _grouped(op, patches, kernel, groups, batch_groups)
     result = result.reshape(*result.shape[:3], *spatial)
@@ -72,7 +75,7 @@ def _patches(op: Op, x: Array, window: Sequence[WindowDimension]) -> Array:
     elements = math.prod(x.shape[:3]) * math.prod(sizes) * math.prod(w.size for w in window)
     op.charge(elements, elements)
     padding = [(0, 0, 0), (0, 0, 0), *((w.pad_low, w.pad_high, w.lhs_dilate - 1) for w in window)]
-    padded = dilate_and_pad(x, padding, np.zeros(x.shape[0], x.dtype))
+    padded = dilate_and_pad(op, x, padding, np.zeros(x.shape[0], x.dtype))
     places: list[Any] = []
     for n, (w, size) in enumerate(zip(window, sizes, strict=True)):
         offsets = np.arange(w.size)[:: -1 if w.reversal else 1] * w.rhs_dilate

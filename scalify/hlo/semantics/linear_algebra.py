@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalify.errors import HloError
+from scalify.hlo.semantics.values import bounded_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +43,7 @@ def _triangular_solve(op: Op, operands: Sequence[Array]) -> Array:
 def _fft(op: Op, operands: Sequence[Array]) -> Array:
     length = tuple(op.attributes["fft_length"])
     axes = tuple(range(-len(length), 0))
+    op.charge(0, bounded_size((*operands[0].shape[: -len(length)], *length)))
     transforms: dict[str, Callable[..., Any]] = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
     kind = op.attributes["fft_type"]
     if kind not in transforms:

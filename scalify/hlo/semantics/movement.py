@@ -11,7 +11,7 @@ import numpy as np
 
 from scalify.errors import HloError
 from scalify.hlo.semantics.elementwise import bitcast_convert
-from scalify.hlo.semantics.values import Array, Handler, Op, Value, as_index
+from scalify.hlo.semantics.values import Array, Handler, Op, Value, as_index, bounded_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,22 +64,24 @@ def _slice(op: Op, operands: Sequence[Array]) -> Array:
     return operands[0][(slice(None), *map(slice, starts, limits, strides))]
 
 
-def dilate_and_pad(x: Array, padding: Sequence[tuple[int, int, int]], fill: Array) -> Array:
+def dilate_and_pad(op: Op, x: Array, padding: Sequence[tuple[int, int, int]], fill: Array) -> Array:
     """``x`` ``[lanes, ...]`` with ``interior`` fills between neighbours and ``low``, ``high`` at the ends (negative removes).
 
-    ``padding`` has one ``(low, high, interior)`` a dimension, ``fill`` is one scalar a lane.
+    ``padding`` has one ``(low, high, interior)`` a dimension, ``fill`` is one scalar a lane. Each step is charged: later dimensions may
+    remove what earlier ones add.
     """
     for axis, (low, high, interior) in enumerate(padding, start=1):
         if (low, high, interior) != (0, 0, 0):
-            x = _pad_axis(x, axis, low, high, interior, fill)
+            x = _pad_axis(op, x, axis, low, high, interior, fill)
     return x
 
 
-def _pad_axis(x: Array, axis: int, low: int, high: int, interior: int, fill: Array) -> Array:
+def _pad_axis(op: Op, x: Array, axis: int, low: int, high: int, interior: int, fill: Array) -> Array:
     size = x.shape[axis]
     dilated = size + max(size - 1, 0) * interior
     shape = list(x.shape)
     shape[axis] = max(dilated + low + high, 0)
+    op.charge(0, bounded_size(shape))
     result = np.empty(shape, x.dtype)
     result[...] = fill.reshape(-1, *(1,) * (x.ndim - 1))
     positions = np.arange(size) * (interior + 1) + low
@@ -89,7 +91,7 @@ def _pad_axis(x: Array, axis: int, low: int, high: int, interior: int, fill: Arr
 
 
 def _pad(op: Op, operands: Sequence[Array]) -> Array:
-    return dilate_and_pad(operands[0], op.attributes["padding"], operands[1])
+    return dilate_and_pad(op, operands[0], op.attributes["padding"], operands[1])
 
 
 def _concatenate(op: Op, operands: Sequence[Array]) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from scalify.errors import HloError
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.semantics.movement import dilate_and_pad
+from scalify.hlo.semantics.values import OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,7 +80,7 @@ def fold(scope: Scope, name: str, initial: Sequence[Array], elements: Iterable[S
     """Left fold; ``initial`` and every entry of ``elements`` are arrays ``[lanes, ...]`` of one shape."""
     accumulated = tuple(initial)
     for element in elements:
-        scope.machine.charge(accumulated[0].size)
+        scope.machine.charge(accumulated[0].size + OVERHEAD)
         accumulated = combine(scope, name, accumulated, element)
     return accumulated
 
@@ -131,19 +132,16 @@ def _reduce_window(op: Op, operands: Sequence[Array]) -> Any:
     inputs, initial = operands[:count], operands[count:]
     sizes = [output_size(w, d) for w, d in zip(window, inputs[0].shape[1:], strict=True)]
     padding = [(w.pad_low, w.pad_high, w.lhs_dilate - 1) for w in window]
-    op.charge(0, op.scope.lanes * _padded_size(window, inputs[0].shape[1:]))
-    padded = [dilate_and_pad(x, padding, i) for x, i in zip(inputs, initial, strict=True)]
-    offsets = itertools.product(*(range(w.size) for w in window))
-    elements = ([x[_strided(window, offset, sizes)] for x in padded] for offset in offsets)
+    padded = [dilate_and_pad(op, x, padding, i) for x, i in zip(inputs, initial, strict=True)]
+    elements = ([x[_strided(window, offset, sizes)] for x in padded] for offset in _offsets(op, window))
     results = fold(op.scope, op.instruction.calls[0], spread_initial(initial, sizes), elements)
     return unpack(results, as_tuple=op.shape.is_tuple)
 
 
-def _padded_size(window: Sequence[WindowDimension], dims: Sequence[int]) -> int:
-    size = 1
-    for w, dim in zip(window, dims, strict=True):
-        size *= max(dim * w.lhs_dilate + max(w.pad_low, 0) + max(w.pad_high, 0), 1)
-    return size
+def _offsets(op: Op, window: Sequence[WindowDimension]) -> Iterable[tuple[int, ...]]:
+    """The elements of a window in row-major order, charged before there are any."""
+    op.charge(OVERHEAD * math.prod(max(w.size, 1) for w in window))
+    return itertools.product(*(range(w.size) for w in window))
 
 
 def _strided(window: Sequence[WindowDimension], offset: Sequence[int], sizes: Sequence[int]) -> tuple[Any, ...]:
@@ -169,11 +167,12 @@ def _selected_positions(op: Op, x: Array, sizes: Sequence[int], select: str) -> 
     window: Sequence[WindowDimension] = op.attributes["window"]
     padding = [(w.pad_low, w.pad_high, 0) for w in window]
     places = np.broadcast_to(np.arange(x[0].size).reshape(1, *x.shape[1:]), x.shape)
-    padded = dilate_and_pad(x, padding, np.zeros(x.shape[0], x.dtype))
-    padded_places = dilate_and_pad(places, padding, np.full(x.shape[0], -1))
+    padded = dilate_and_pad(op, x, padding, np.zeros(x.shape[0], x.dtype))
+    padded_places = dilate_and_pad(op, places, padding, np.full(x.shape[0], -1))
     best = np.zeros((x.shape[0], *sizes), x.dtype)
     best_place = np.full(best.shape, -1)
-    for offset in itertools.product(*(range(w.size) for w in window)):
+    for offset in _offsets(op, window):
+        op.charge(best.size)
         index = _strided(window, offset, sizes)
         value, place = padded[index], padded_places[index]
         keeps = op.scope.apply(select, [best, value])[0].astype(np.bool_) & (best_place >= 0)

@@ -6,7 +6,8 @@ comparator) the elements that it is applied to are lanes as well, so that it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -75,6 +76,11 @@ def settle(array: Array, dtype: str, arithmetic: str = "f64") -> Array:
     if arithmetic != "f64" and dtype == "bf16":
         return reduce_precision(settled, *BF16)
     return settled
+
+
+def bounded_size(dims: Iterable[int]) -> int:
+    """Elements of an array, where an empty dimension counts as one: the other dimensions must be bearable all the same."""
+    return math.prod(max(dim, 1) for dim in dims)
 
 
 def as_index(x: Array) -> npt.NDArray[np.int64]:
