@@ -507,3 +507,10 @@ def _all_to_all(side: Side, operation: Operation) -> list[Axes]:
 
 for _opcode in ("collective-permute", "collective-broadcast", "collective-permute-start", "all-reduce-done", "all-gather-done", "collective-permute-done"):
     RULES[_opcode] = identity
+
+for _opcode in (
+    "abs negate sign floor ceil round-nearest-afz round-nearest-even exponential exponential-minus-one log log-plus-one logistic sqrt rsqrt "
+    "cbrt tanh tan sine cosine erf not is-finite convert add subtract multiply divide remainder power maximum minimum and or xor "
+    "shift-left shift-right-logical shift-right-arithmetic atan2 compare select clamp popcnt clz real imag complex"
+).split():
+    RULES[_opcode] = elementwise
