@@ -141,7 +141,53 @@ def _integer_equals_zero(store: Store, view: View) -> View:
         ((term, at), c), = entries.items()
         if term.boolean and term.kind != "iota":  # [c b + k = 0] for a 0/1 value b
             return View(1, term, at) if constant == -c else store.constant(0)
+    split = _split_digits(store, view)
+    if split is not None:
+        return split
     return _eq_node(store, view.term, view.at)
+
+
+def _split_digits(store: Store, view: View) -> View | None:
+    """``[g a + b = 0]`` is ``[a = 0][b = 0]`` where ``b`` lies strictly between ``-g`` and ``g``."""
+    entries, constant = form(view)
+    for step in sorted({abs(int(c)) for c in entries.values()})[1:]:
+        large = {k: c for k, c in entries.items() if abs(c) >= step}
+        divisor = 0
+        for c in large.values():
+            divisor = gcd(divisor, int(c))
+        if divisor < 2:
+            continue
+        small = {k: c for k, c in entries.items() if abs(c) < step}
+        low = high = 0
+        for (term, _), c in small.items():
+            ends = bounds(View(c, term, ()))
+            if ends is None:
+                break
+            low, high = low + int(ends[0]), high + int(ends[1])
+        else:
+            found = _split_at(store, large, small, int(constant), divisor, (low, high))
+            if found is not None:
+                return found
+    return None
+
+
+def _split_at(
+    store: Store,
+    large: dict[tuple[Term, tuple[int, ...]], Number],
+    small: dict[tuple[Term, tuple[int, ...]], Number],
+    constant: int,
+    divisor: int,
+    limits: tuple[int, int],
+) -> View | None:
+    """With the constant shared out as ``divisor * q + r``: possible when only one r keeps ``b + r`` between -g and g at 0."""
+    low, high = limits
+    q = -(-(low + constant) // divisor)  # smallest q with g q >= low + constant
+    if divisor * q > high + constant:
+        return store.constant(0)
+    if divisor * (q + 1) <= high + constant:
+        return None
+    upper = equals_zero(store, from_form(store, large, divisor * q))
+    return times(store, upper, equals_zero(store, from_form(store, small, constant - divisor * q)))
 
 
 def _eq_node(store: Store, term: Term, at: tuple[int, ...]) -> View:
