@@ -262,3 +262,24 @@ def test_recipes_are_short() -> None:
     assert found.inputs[0][0].recipe.steps == (Broadcast((2, 4, 1, 5), (2, 3)),)
     one_device = relation(text.replace("{dp: 2, tp: 4}", "{x: 1}"), module("f32[3,5]"), module("f32[3,5]"))
     assert one_device.inputs[0][0].recipe.steps == (Reshape((1, 3, 5)),)
+
+
+def test_sizes_are_those_after_all_padding_of_an_entry() -> None:
+    steps_ = 'steps: [{map: "(g d) -> (d g)"}, {pad: {g: [0, 1]}, map: "(d g) -> (d g)"}]'
+    found = one(steps_, "f32[4]", "f32[6]", more="sizes: {g: 3}")
+    np.testing.assert_array_equal(found, [[1, 3, 0, 2, 4, 0]] * 4)
+
+
+def test_a_step_that_cannot_settle_a_factor_takes_its_size_from_another() -> None:
+    found = one('steps: [{map: "(kv d) -> (kv rep d)"}, {map: "(kv q) -> [tp=kv] q"}]', "f32[8]", "f32[4]")
+    np.testing.assert_array_equal(found, [[1, 2, 1, 2], [3, 4, 3, 4], [5, 6, 5, 6], [7, 8, 7, 8]])
+
+
+def test_a_name_may_mean_another_size_in_another_step_where_both_are_settled() -> None:
+    found = one('steps: [{map: "a b -> b a"}, {map: "a b -> (a b)"}]', "f32[2,3]", "f32[6]")
+    np.testing.assert_array_equal(found, [[1, 4, 2, 5, 3, 6]] * 4)
+
+
+def test_empty_dimensions() -> None:
+    assert one("spec: [null, tp]", "f32[0,8]", "f32[0,2]").shape == (4, 0, 2)
+    assert one('map: "(tp a) b -> [tp] a b"', "f32[0,8]", "f32[0,8]").shape == (4, 0, 8)
