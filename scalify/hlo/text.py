@@ -156,33 +156,21 @@ class _ModuleReader:
         self._scan.position += 1
         self._header()  # execution_thread and the like
         calls.extend((draft.start, called) for draft in drafts for names in draft.calls.values() for called in names)
-        try:
-            return self._finished(name, drafts)
-        except HloError as error:
-            if error.where is None:
-                raise error.at(f"{self._scan.place(start)}: {name[:200]}") from None
-            raise
+        return self._finished(name, drafts, start)
 
-    def _finished(self, name: str, drafts: list[_Draft]) -> Computation:
-        """Names become positions, in an order where operands come first."""
-        if not drafts:
-            raise HloError("the computation is empty")
-        check_names([draft.name for draft in drafts])
-        roots = [k for k, draft in enumerate(drafts) if draft.is_root] or [len(drafts) - 1]
+    def _finished(self, name: str, drafts: list[_Draft], start: int) -> Computation:
+        """Names become positions; ``start`` is the computation's place in the text."""
+        roots = [k for k, draft in enumerate(drafts) if draft.is_root]
         if len(roots) > 1:
             self._scan.fail("a second ROOT", drafts[roots[1]].start)
         places = {draft.name: k for k, draft in enumerate(drafts)}
         operands = [self._positions(draft, draft.operands, places) for draft in drafts]
         controls = [self._positions(draft, draft.control, places) for draft in drafts]
         self._check_operand_shapes(drafts, operands)
-        sequence = topological_order([a + b for a, b in zip(operands, controls, strict=True)])
-        if sequence is None:
-            raise HloError("instructions depend on each other in a cycle")
-        place = {old: new for new, old in enumerate(sequence)}
-        moved = [[tuple([place[p] for p in before[old]]) for old in sequence] for before in (operands, controls)]
-        instructions = tuple(_instruction(drafts[old], a, b) for old, a, b in zip(sequence, *moved, strict=True))
-        check_parameters(instructions)
-        return Computation(name, instructions, place[roots[0]])
+        try:
+            return _assembled(name, drafts, operands, controls, roots[0] if roots else len(drafts) - 1)
+        except HloError as error:
+            raise error.at(f"{self._scan.place(start)}: {name[:200]}") from None
 
     def _positions(self, draft: _Draft, names: list[str], places: dict[str, int]) -> tuple[int, ...]:
         try:
@@ -319,6 +307,21 @@ def _is_ignored(opcode: str, key: str) -> bool:
         return True
     row = OPCODES.get(opcode)
     return key in IGNORED_ELSEWHERE and row is not None and key not in row.optional | row.required | COMMON
+
+
+def _assembled(name: str, drafts: list[_Draft], operands: list[tuple[int, ...]], controls: list[tuple[int, ...]], root: int) -> Computation:
+    """The computation, in an order where operands and control predecessors come first."""
+    if not drafts:
+        raise HloError("the computation is empty")
+    check_names([draft.name for draft in drafts])
+    sequence = topological_order([a + b for a, b in zip(operands, controls, strict=True)])
+    if sequence is None:
+        raise HloError("instructions depend on each other in a cycle")
+    place = {old: new for new, old in enumerate(sequence)}
+    moved = [[tuple([place[p] for p in before[old]]) for old in sequence] for before in (operands, controls)]
+    instructions = tuple(_instruction(drafts[old], a, b) for old, a, b in zip(sequence, *moved, strict=True))
+    check_parameters(instructions)
+    return Computation(name, instructions, place[root])
 
 
 def _instruction(draft: _Draft, operands: tuple[int, ...], control: tuple[int, ...]) -> Instruction:
