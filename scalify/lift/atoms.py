@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from scalify.lift import compare
 from scalify.lift.compare import at_least_zero, equals_zero
-from scalify.lift.instance import child, compose, rebuilds
+from scalify.lift.instance import child, compose, oriented, rebuilds
 from scalify.lift.linear import combine
 from scalify.lift.product import all_of
 from scalify.lift.terms import BOUND, FRESH, Index, Labels, Number, Store, Term, View, number
@@ -157,7 +158,8 @@ def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
     if values.ndim == 0:
         return scalar(store, values[()])
     if values.dtype.kind in "iub":
-        found = _affine(store, values.astype(np.int64), slots) or _interval(store, values, slots)
+        first, second = (_interval, _affine) if values.dtype.kind == "b" else (_affine, _interval)
+        found = first(store, values, slots) or second(store, values, slots)
         if found is not None:
             return found
     return _dense(store, values, slots)
@@ -174,7 +176,8 @@ def _constant_along(values: Array, dimension: int) -> bool:
     return bool((values == first).all())
 
 
-def _affine(store: Store, values: npt.NDArray[np.int64], slots: Sequence[int]) -> View | None:
+def _affine(store: Store, data: Array, slots: Sequence[int]) -> View | None:
+    values = data.astype(np.int64)
     base = int(values.flat[0])
     expected = np.full(values.shape, base, dtype=np.int64)
     parts = []
@@ -202,11 +205,8 @@ def _interval(store: Store, values: Array, slots: Sequence[int]) -> View | None:
 
 
 def _dense(store: Store, values: Array, slots: Sequence[int]) -> View:
-    order = sorted(range(len(slots)), key=lambda d: slots[d])
-    values = np.ascontiguousarray(values.transpose(order))
-    slots = [slots[d] for d in order]
     integer = values.dtype.kind in "iub"
-    values = values.astype(np.int64 if integer else np.float64)
+    values, slots = oriented(values.astype(np.int64 if integer else np.float64), slots)
     base = ("dense", values.dtype.char, values.shape, values.tobytes())
     store.memo.setdefault(base, values)
     labels = tuple(range(len(slots)))
@@ -241,3 +241,15 @@ def _position(store: Store, entry: Index, grids: Mapping[int, npt.NDArray[np.int
 
 def is_bound_slot(slot: int) -> bool:
     return slot >= FRESH
+
+
+def _compared(store: Store, term: Term, at: tuple[int, ...], relation: str, value: int) -> View | None:
+    """``[data = value]``, ``[data >= value]`` or ``[data <= value]`` for known integer data."""
+    if term.kind != "at" or term.data[0][0] != "dense" or not term.integer:
+        return None
+    data = store.memo[term.data[0]]
+    holds = data == value if relation == "eq" else data >= value if relation == "ge" else data <= value
+    return from_array(store, holds, at)
+
+
+compare.on_known_data.append(_compared)

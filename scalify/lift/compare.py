@@ -7,6 +7,7 @@ Over the reals only a positive scale is removed. The caller sees to it that inte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import gcd
 
@@ -14,6 +15,10 @@ from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, form, from_form, scale
 from scalify.lift.product import complement, times
 from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number
+
+
+#: set by scalify.lift.atoms: evaluates a condition on known data, None for other terms
+on_known_data: list[Callable[[Store, Term, tuple[int, ...], str, int], View | None]] = []
 
 
 def _boolean(term: Term) -> None:
@@ -56,10 +61,26 @@ def _integer_at_least_zero(store: Store, view: View) -> View:
     return _plain_ge(store, view)
 
 
+def _known(store: Store, view: View, relation: str) -> View | None:
+    """``[c * data + k >= 0]`` or ``= 0``, evaluated."""
+    entries, constant = form(view)
+    if len(entries) != 1 or not on_known_data:
+        return None
+    ((term, at), c), = entries.items()
+    if c not in (1, -1) or type(constant) is not int:
+        return None
+    if relation == "eq":
+        return on_known_data[0](store, term, at, "eq", int(-constant * c))
+    return on_known_data[0](store, term, at, "ge" if c > 0 else "le", int(-constant if c > 0 else constant))
+
+
 def _plain_ge(store: Store, view: View) -> View:
     limits = bounds(view)
     if limits is not None and limits[1] == 0:
         return equals_zero(store, view)
+    known = _known(store, view, "ge")
+    if known is not None:
+        return known
     sign = 1 if view.coef > 0 else -1
     coef = abs(view.coef)
     if coef != 1:
@@ -141,9 +162,9 @@ def _integer_equals_zero(store: Store, view: View) -> View:
         ((term, at), c), = entries.items()
         if term.boolean and term.kind != "iota":  # [c b + k = 0] for a 0/1 value b
             return View(1, term, at) if constant == -c else store.constant(0)
-    split = _split_digits(store, view)
-    if split is not None:
-        return split
+    found_now = _split_digits(store, view) or _known(store, view, "eq")
+    if found_now is not None:
+        return found_now
     return _eq_node(store, view.term, view.at)
 
 

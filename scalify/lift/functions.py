@@ -212,8 +212,19 @@ def select(store: Store, condition: View, yes: View, no: View) -> View:
             return product.times(store, product.complement(store, condition), no)
         if yes.term is store.one and no.term is store.one or is_boolean(yes) and is_boolean(no):
             return _linear_select(store, condition, yes, no)
-    merged = _nested_select(store, condition, yes, no)
+    merged = _nested_select(store, condition, yes, no) or _common_factors(store, condition, yes, no)
     return merged if merged is not None else function(store, "select", [condition, yes, no])
+
+
+def _common_factors(store: Store, condition: View, yes: View, no: View) -> View | None:
+    """``select(p, f a, f b) = f select(p, a, b)`` for the 0/1 factors that both branches share."""
+    left, right = product.factors_of(yes), product.factors_of(no)
+    shared = [f for f in left if f[0].boolean and f in right]
+    if not shared:
+        return None
+    rest_yes = product.from_factors(store, yes.coef, [f for f in left if f not in shared])
+    rest_no = product.from_factors(store, no.coef, [f for f in right if f not in shared])
+    return product.multiply(store, [(select(store, condition, rest_yes, rest_no), 1), *[(View(1, t, at), e) for t, e, at in shared]])
 
 
 def _linear_select(store: Store, condition: View, yes: View, no: View) -> View:

@@ -6,7 +6,9 @@ Exact for every kind of node, since a term is a function of its labels and the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby, permutations
+from itertools import product as cartesian
 
 import numpy as np
 
@@ -124,9 +126,22 @@ def make_index(store: Store, values: np.ndarray, slots: Sequence[int], size: int
     slots = [slots[d] for d in keep]
     if len(slots) == 1 and len(values) <= size and (values == np.arange(len(values))).all():
         return slots[0] if len(values) == size else (store.table(np.ascontiguousarray(values, dtype=np.int64)), slots[0])
-    order = sorted(range(len(slots)), key=lambda d: slots[d])
-    values = np.ascontiguousarray(values.transpose(order), dtype=np.int64)
-    return (store.table(values), *[slots[d] for d in order])
+    values, slots = oriented(values.astype(np.int64), slots)
+    return (store.table(values), *slots)
+
+
+def oriented(values: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, list[int]]:  # type: ignore[type-arg]
+    """Data with its axes in an order that the content alone decides: by size, and among equal sizes by the smallest bytes."""
+    by_size = sorted(range(values.ndim), key=lambda d: values.shape[d])
+    groups = [list(g) for _, g in groupby(by_size, key=lambda d: values.shape[d])]
+    choices: Iterable[tuple[int, ...]] = [tuple(by_size)]
+    if any(len(g) > 1 for g in groups) and values.ndim <= MOST_ORIENTED:
+        choices = [tuple(chain(*parts)) for parts in cartesian(*[permutations(g) for g in groups])]
+    best = min(((values.transpose(order).tobytes(), order) for order in choices), key=lambda found: found[0])[1]
+    return np.ascontiguousarray(values.transpose(best)), [slots[d] for d in best]
+
+
+MOST_ORIENTED = 5  #: axes of data whose order is decided by content; beyond, equal data may get two terms
 
 
 def compose(store: Store, entry: Index, binding: tuple[Index, ...], size: int) -> Index:
