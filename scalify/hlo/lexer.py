@@ -58,7 +58,8 @@ class Scanner:
         self.position = 0
 
     def fail(self, message: str, position: int | None = None) -> NoReturn:
-        raise HloError(message, self.place(self.position if position is None else position))
+        one_line = " ".join(message.splitlines())
+        raise HloError(one_line, self.place(self.position if position is None else position))
 
     def place(self, position: int) -> str:
         return f"{self.where}: line {self.text.count(chr(10), 0, position) + 1}"

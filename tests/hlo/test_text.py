@@ -96,7 +96,7 @@ def test_entry_and_root_by_default_are_the_last() -> None:
 def test_constants(text: str, dtype: type, value: object) -> None:
     literal = entry(f"ROOT c = {text}").entry.instructions[0].literal
     assert literal.dtype == dtype
-    expected = np.array(value, dtype)
+    expected: Any = np.array(value, dtype)
     if "1e-40" in text:
         expected[1] = literal[1]  # a denormal of bf16, below
         assert abs(literal[1] / 1e-40 - 1) < 0.2
