@@ -62,6 +62,3 @@ COMPLEX_PART = {"c64": "f32", "c128": "f64"}
 """The type of the real and imaginary part of a complex type."""
 
 COMPLEX_OF = {part: whole for whole, part in COMPLEX_PART.items()}
-
-NON_ARRAY = frozenset({"tuple", "token", "opaque"})
-"""Names of types that are not arrays."""

@@ -57,9 +57,12 @@ class Scanner:
         self.where = where
         self.position = 0
 
+    def error(self, message: str, position: int | None = None) -> HloError:
+        """An error at ``position``, else here. What it quotes of the text may have line ends; the message has none."""
+        return HloError(" ".join(message.splitlines()), self.place(self.position if position is None else position))
+
     def fail(self, message: str, position: int | None = None) -> NoReturn:
-        one_line = " ".join(message.splitlines())
-        raise HloError(one_line, self.place(self.position if position is None else position))
+        raise self.error(message, position)
 
     def place(self, position: int) -> str:
         return f"{self.where}: line {self.text.count(chr(10), 0, position) + 1}"

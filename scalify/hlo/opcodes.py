@@ -50,10 +50,6 @@ class Opcode:
     optional: frozenset[str]
     calls: tuple[int, int | None]
 
-    @property
-    def is_elementwise(self) -> bool:
-        return self.category in (Category.UNARY, Category.BINARY, Category.TERNARY)
-
 
 _MANY = (1, None)
 _ANY = (0, None)

@@ -67,7 +67,7 @@ def _leaf(inner: str) -> Sharding:
         return Sharding("maximal", devices=integers(maximal[1]))
     tiles = _TILES.match(inner)
     if tiles is None or not _TAIL.match(inner, tiles.end()):
-        raise HloError(f"{{{inner[:60]}}} is not a sharding")
+        raise HloError(f"{inner[:60]!r} is not a sharding")
     return _tiled(tiles)
 
 
@@ -87,7 +87,7 @@ def _named(text: str) -> Sharding:
     parts = split(text[end:])
     dims = [part for part in parts if part.startswith("[")]
     if len(dims) > 1:
-        raise HloError(f"{{{text[:60]}}} is not a sharding")
+        raise HloError(f"{text[:60]!r} is not a sharding")
     refs = [_refs(part[1:-1], names) for part in split(dims[0][1:-1])] if dims else []
     replicated = all(part.startswith(("[", "replicated", "metadata")) for part in parts)
     return shardings.named(sizes, ids, refs, replicated=replicated)

@@ -170,7 +170,8 @@ class _ModuleReader:
         try:
             return _assembled(name, drafts, operands, controls, roots[0] if roots else len(drafts) - 1)
         except HloError as error:
-            raise error.at(f"{self._scan.place(start)}: {name[:200]}") from None
+            inner = f"{error.where}: " if error.where else ""
+            raise self._scan.error(f"{name[:200]}: {inner}{error.message}", start) from None
 
     def _positions(self, draft: _Draft, names: list[str], places: dict[str, int]) -> tuple[int, ...]:
         try:
@@ -214,7 +215,7 @@ class _ModuleReader:
         try:
             literal = literal_text.read_literal(self._arguments(), draft.shape)
         except HloError as error:
-            raise error if error.where else error.at(self._scan.place(start)) from None
+            raise error if error.where else self._scan.error(error.message, start) from None
         if literal is not None:
             draft.attributes["literal"] = literal
 
@@ -248,7 +249,7 @@ class _ModuleReader:
             try:
                 shape = self._shapes[text] = shape_text.read_shape(text)
             except HloError as error:
-                raise error.at(self._scan.place(start)) from None
+                raise self._scan.error(error.message, start) from None
         return shape
 
     def _attributes(self, draft: _Draft) -> None:
@@ -292,7 +293,7 @@ class _ModuleReader:
             try:
                 self._values[key, text] = read(text)
             except HloError as error:
-                raise HloError(f"{key}: {error.message}", self._scan.place(self._scan.position)) from None
+                raise self._scan.error(f"{key}: {error.message}") from None
         return self._values[key, text]
 
     def _location(self, text: str) -> Location:

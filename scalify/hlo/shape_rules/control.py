@@ -49,7 +49,8 @@ def tuple_(instruction: Instruction, operands: Sequence[Shape], module: Module) 
 
 
 def get_tuple_element(instruction: Instruction, operands: Sequence[Shape], module: Module) -> Shape | None:
-    index, elements = instruction.attributes["index"], operands[0].elements
+    index: int = instruction.attributes["index"]
+    elements = operands[0].elements
     if not operands[0].is_tuple or not 0 <= index < len(elements):
         fail(f"index={index} does not fit {operands[0]}")
     return elements[index]

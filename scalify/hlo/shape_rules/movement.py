@@ -124,7 +124,8 @@ def dynamic_update_slice(instruction: Instruction, operands: Sequence[Shape], mo
 
 def _starts(operand: Shape, starts: Sequence[Shape]) -> None:
     """One scalar a dimension, or (old files) one vector."""
-    if len(starts) == 1 and starts[0].dims == (operand.rank,) and integer(starts[0], "start indices"):
+    if len(starts) == 1 and starts[0].dims == (operand.rank,):
+        integer(starts[0], "start indices")
         return
     if len(starts) != operand.rank:
         fail(f"needs {operand.rank} start indices, got {len(starts)}")
