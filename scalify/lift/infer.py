@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from scalify.hlo.module import ReplicaGroups, Shape
 from scalify.lift.axes import MOST_SEGMENTS, Axis, find, make_product, make_sum, unify, unify_products
+from scalify.lift.custom_calls import batch_of
 from scalify.lift.groups import Digits, cuts, fit, group_digits
 from scalify.lift.layout import Axes
 from scalify.lift.program import Operation, Program
@@ -331,6 +332,18 @@ def _topk(side: Side, operation: Operation) -> list[Axes]:
     last = operation.shapes[0].dims[-1]
     chosen = (*axes[:-1], Axis(last) if last > 1 else None)
     return [chosen] * len(operation.results)
+
+
+@infers("custom-call")
+def _custom_call(side: Side, operation: Operation) -> list[Axes]:
+    batch = batch_of(operation.instruction) or ()
+    results = [list(new_axes(s)) for s in operation.shapes]
+    for operand, pairs in zip(operation.operands, batch, strict=False):
+        axes = side.of(operand)
+        for d, r in pairs:
+            for result in results:
+                same(axes[d], result[r])
+    return [tuple(r) for r in results]
 
 
 @infers("reduce-window")

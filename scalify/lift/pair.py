@@ -12,7 +12,9 @@ import numpy.typing as npt
 from scalify.hlo.module import Instruction, Module, Shape
 from scalify.lift.axes import Axis
 from scalify.lift.collate import collate
+from scalify.lift.custom_calls import Registry
 from scalify.lift.infer import Demands, Side, new_axes, same
+from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.layout import Axes, Layout, Value
 from scalify.lift.lifter import Layouts, Lifter
 from scalify.lift.linear import combine
@@ -50,18 +52,25 @@ class Pair:
     claims: list[Claim] = field(default_factory=list)
 
 
-def lift_pair(baseline: Module, distributed: Sequence[Module], relation: Relation, laws: Laws | None = None, limit: int = 2_000_000) -> Pair:
-    """Both modules lifted into one store, the baseline first.
+def lift_pair(
+    baseline: Module,
+    distributed: Sequence[Module],
+    relation: Relation,
+    laws: Laws | None = None,
+    limit: int = 2_000_000,
+    registry: Registry = BUILT_IN,
+) -> Pair:
+    """Both modules lifted into one store, the baseline first; ``registry`` gives the meaning of custom calls.
 
     :raises HloError: a module that cannot be inlined. :raises RelationError: a relation that contradicts the shapes.
     :raises LimitReached: more nodes than ``limit``.
     """
-    builder = _Builder(baseline, distributed, relation)
+    builder = _Builder(baseline, distributed, relation, registry)
     return builder.lift(Store(laws, limit))
 
 
 class _Builder:
-    def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation) -> None:
+    def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry) -> None:
         self.relation = relation
         mesh = relation.mesh
         ids = list(mesh.device_ids)
@@ -72,8 +81,8 @@ class _Builder:
         device = Axis(mesh.size) if mesh.size > 1 else None
         self.ids = ids if relation.same_mesh else [ids[0] if mesh.size == 1 else 0]
         small = {p: v for p, v in data.items() if _integer(v)}
-        left = flatten(baseline, self.ids, small)
-        right = flatten(collate(distributed), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)})
+        left = flatten(baseline, self.ids, small, registry)
+        right = flatten(collate(distributed), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry)
         self.data = data
         self.baseline = Side(left, device if relation.same_mesh else None, positions if relation.same_mesh else {self.ids[0]: 0}, self.demands)
         self.distributed = Side(right, device, positions, self.demands)

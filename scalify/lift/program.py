@@ -19,6 +19,8 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.interpret import HANDLERS
 from scalify.hlo.module import Computation, Instruction, Module, Shape
 from scalify.hlo.semantics.values import Budget, Machine, Op, Scope
+from scalify.lift.custom_calls import Registry, expand
+from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.terms import LimitReached
 
 Array = npt.NDArray[Any]
@@ -66,15 +68,17 @@ class Program:
         return len(self.shapes) - 1
 
 
-def flatten(module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None) -> Program:
+def flatten(
+    module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None, registry: Registry = BUILT_IN
+) -> Program:
     """The program of a module that runs on ``device_ids`` (in the order of mesh positions).
 
-    ``known`` gives the data of parameters that are known, ``[devices, *dims]`` or ``[1, *dims]``.
+    ``known`` gives the data of parameters that are known, ``[devices, *dims]`` or ``[1, *dims]``; ``registry`` the meaning of custom calls.
 
     :raises HloError: calls nested too deeply, tuples inside tuples at the root.
     :raises LimitReached: more operations than can be handled.
     """
-    return _Flattener(module, device_ids, known or {}).program
+    return _Flattener(expand(module, registry), device_ids, known or {}).program
 
 
 class _Flattener:

@@ -1,9 +1,10 @@
-"""Custom calls by their registered semantics."""
+"""Custom calls that are opaque functions; identities and decompositions are gone by now (:mod:`scalify.lift.custom_calls`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalify.lift.custom_calls import batch_of, refusal
 from scalify.lift.transfer.base import Unsupported, lifts
 from scalify.lift.transfer.opaque import Batch, call
 
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
 @lifts("custom-call")
 def _custom_call(lifter: Lifter, operation: Operation) -> list[Value]:
-    target = operation.instruction.attributes.get("custom_call_target", "")
-    if target in IDENTITIES:
-        return [lifter.values[operation.operands[0]]]
-    raise Unsupported(f"custom call {target} is not in the registry")
-
-
-IDENTITIES = frozenset({"Sharding", "AwsNeuronTransferWithStaticRing"})
+    batch = batch_of(operation.instruction)
+    if batch is None:
+        raise Unsupported(refusal(operation.instruction))
+    if len(batch) != len(operation.operands):
+        raise Unsupported("an opaque custom call with a tuple or a token among its operands")
+    return call(lifter, operation, Batch([dict(pairs) for pairs in batch]))

@@ -1,0 +1,180 @@
+"""What custom calls mean: a registry from targets to semantics, and the pass that puts the semantics into a module.
+
+A custom call is an identity, a decomposition into ordinary operations, or an opaque function of its operands whose batch dimensions are
+declared. A target that is not registered stays as it is, so that its result is unknown and equal to nothing but itself: a call may
+communicate, draw random numbers or keep state, and only somebody who knows it can say that it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from scalify.hlo.module import Computation, Instruction, Module, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One custom call: its target, its ``backend_config`` (empty when absent), the shapes of its result and operands."""
+
+    target: str
+    config: str
+    shape: Shape
+    operands: tuple[Shape, ...]
+
+
+class Refused(Exception):  # noqa: N818 - a reason, not an error
+    """The registered semantics does not fit this call; the call stays unknown."""
+
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A decomposition for one call: a computation of the call's operands, and the computations that it calls, callees first."""
+
+    computation: Computation
+    helpers: tuple[Computation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Each result is the operand at its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A function of its operands and its ``backend_config`` alone, applied separately at every index of the batch dimensions.
+
+    ``batch(call)`` gives for each operand pairs of (dimension of the operand, dimension of every result). :raises Refused: it does not fit.
+    """
+
+    batch: Callable[[Call], Sequence[Pairs]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """``body(call)`` computes what the call computes. :raises Refused: it does not fit."""
+
+    body: Callable[[Call], Body]
+
+
+Semantics = Identity | Opaque | Decomposition
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Semantics by target; an entry of ``more`` replaces one of the same target."""
+
+    entries: Mapping[str, Semantics] = field(default_factory=dict)
+
+    def extended(self, more: Mapping[str, Semantics]) -> Registry:
+        return Registry(MappingProxyType({**self.entries, **more}))
+
+
+def batch_of(instruction: Instruction) -> Sequence[Pairs] | None:
+    """The batch dimensions that :func:`expand` has given to an opaque call; None for a call that is not registered."""
+    found: Sequence[Pairs] | None = instruction.attributes.get(_BATCH)
+    return found
+
+
+def refusal(instruction: Instruction) -> str:
+    """Why a custom call has no semantics, and what to do."""
+    target = str(instruction.attributes.get("custom_call_target", ""))
+    reason = instruction.attributes.get(_REFUSED)
+    if reason is not None:
+        return f"custom call {target}: {reason}"
+    return f"custom call {target} is not registered; declare what it means in a file given with --custom-calls"
+
+
+# no reader gives attributes with such names
+_BATCH = "custom call: batch"
+_REFUSED = "custom call: refused"
+
+
+def expand(module: Module, registry: Registry) -> Module:
+    """The module with identities and decompositions in place of custom calls. Positions, names and locations stay.
+
+    Instructions of a decomposition carry the name and the location of the call that they stand for.
+    """
+    if not any(i.opcode == "custom-call" for c in module.computations.values() for i in c.instructions):
+        return module
+    return _Expansion(module, registry).result()
+
+
+class _Expansion:
+    def __init__(self, module: Module, registry: Registry) -> None:
+        self.module = module
+        self.registry = registry
+        self.added: dict[str, Computation] = {}
+
+    def result(self) -> Module:
+        computations = {name: self._computation(c) for name, c in self.module.computations.items()}
+        return replace(self.module, computations={**self.added, **computations})
+
+    def _computation(self, computation: Computation) -> Computation:
+        if not any(i.opcode == "custom-call" for i in computation.instructions):
+            return computation
+        rows = computation.instructions
+        shapes = [i.shape for i in rows]
+        changed = [self._call(i, tuple([shapes[o] for o in i.operands])) if i.opcode == "custom-call" else i for i in rows]
+        return replace(computation, instructions=tuple(changed))
+
+    def _call(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Instruction:
+        a = instruction.attributes
+        call = Call(str(a.get("custom_call_target", "")), str(a.get("backend_config", "")), instruction.shape, operands)
+        semantics = self.registry.entries.get(call.target)
+        try:
+            if semantics is None:
+                return instruction
+            if isinstance(semantics, Identity):
+                return _identity(instruction, call)
+            if isinstance(semantics, Opaque):
+                return replace(instruction, attributes={**a, _BATCH: _checked(call, semantics.batch(call))})
+            return self._inlined(instruction, semantics.body(call))
+        except Refused as reason:
+            return replace(instruction, attributes={**a, _REFUSED: str(reason)})
+
+    def _inlined(self, instruction: Instruction, body: Body) -> Instruction:
+        prefix = f"custom call {len(self.added)}: "
+        names = {}
+        for helper in body.helpers:
+            names[helper.name] = prefix + helper.name
+            self.added[names[helper.name]] = _renamed(helper, names, None)
+        name = prefix + body.computation.name
+        names[body.computation.name] = name
+        self.added[name] = _renamed(body.computation, names, instruction)
+        return replace(instruction, opcode="call", attributes={}, calls=(name,))
+
+
+def _renamed(computation: Computation, names: Mapping[str, str], call: Instruction | None) -> Computation:
+    rows = []
+    for row in computation.instructions:
+        calls = tuple([names[c] for c in row.calls])
+        rows.append(replace(row, calls=calls) if call is None else replace(row, calls=calls, name=call.name, location=call.location))
+    return Computation(names[computation.name], tuple(rows), computation.root)
+
+
+def _identity(instruction: Instruction, call: Call) -> Instruction:
+    if call.operands == (call.shape,):
+        return replace(instruction, opcode="copy", attributes={})
+    if call.shape.is_tuple and call.operands == call.shape.elements:
+        return replace(instruction, opcode="tuple", attributes={})
+    raise Refused("an identity needs a result of the operands' shapes")
+
+
+def _checked(call: Call, batch: Sequence[Pairs]) -> tuple[Pairs, ...]:
+    """The pairs for every operand, each naming dimensions of one size in the operand and in all results."""
+    if len(batch) > len(call.operands):
+        raise Refused(f"batch dimensions of operand {len(batch) - 1}, but it has {len(call.operands)} operands")
+    results = call.shape.elements if call.shape.is_tuple else (call.shape,)
+    for number, pairs in enumerate(batch):
+        for d, r in pairs:
+            sizes = {s.dims[k] if k < s.rank else None for s, k in ((call.operands[number], d), *[(s, r) for s in results])}
+            if len(sizes) > 1 or None in sizes:
+                raise Refused(f"dimension {d} of operand {number} is no batch dimension: dimension {r} of a result has another size")
+        if len({d for d, _ in pairs}) < len(pairs) or len({r for _, r in pairs}) < len(pairs):
+            raise Refused(f"batch dimensions of operand {number} are given twice")
+    return (*[tuple(sorted(p)) for p in batch], *[()] * (len(call.operands) - len(batch)))

@@ -1,0 +1,217 @@
+"""The custom calls that Scalify knows.
+
+Sources: XLA's sharding custom calls (identities on each device once partitioned), XLA's ``TopK``, and the targets that Transformers NeuronX,
+torch-neuronx and NeuronX Distributed emit, with operands and ``backend_config`` as these frameworks write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import pi, sqrt
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.module import Computation, Instruction, Shape
+from scalify.lift.custom_calls import Body, Call, Decomposition, Identity, Opaque, Pairs, Refused, Registry, Semantics
+
+
+class _Builder:
+    """A decomposition in the making; values are positions. ``like`` and ``spread`` take their shapes from the operands."""
+
+    def __init__(self, call: Call) -> None:
+        self.rows: list[Instruction] = []
+        self.helpers: dict[str, Computation] = {}
+        self.parameters = [self.add("parameter", shape, index=n) for n, shape in enumerate(call.operands)]
+
+    def add(self, opcode: str, shape: Shape, *operands: int, calls: tuple[str, ...] = (), **attributes: Any) -> int:
+        self.rows.append(Instruction("", opcode, shape, operands, attributes, calls))
+        return len(self.rows) - 1
+
+    def like(self, opcode: str, *operands: int) -> int:
+        return self.add(opcode, self.rows[operands[-1]].shape, *operands)
+
+    def constant(self, dtype: str, value: float) -> int:
+        return self.add("constant", Shape(dtype), literal=np.asarray(value, dtype=np.float64))
+
+    def spread(self, value: int, to: Shape, *dimensions: int) -> int:
+        return self.add("broadcast", Shape(self.rows[value].shape.dtype, to.dims), value, dimensions=dimensions)
+
+    def filled(self, value: float, like: Shape) -> int:
+        return self.spread(self.constant(like.dtype, value), like)
+
+    def convert(self, value: int, dtype: str) -> int:
+        shape = self.rows[value].shape
+        return value if shape.dtype == dtype else self.add("convert", Shape(dtype, shape.dims), value)
+
+    def reduce(self, opcode: str, value: int, dimension: int, initial: float) -> int:
+        shape = self.rows[value].shape
+        dims = tuple([n for d, n in enumerate(shape.dims) if d != dimension])
+        start = self.constant(shape.dtype, initial)
+        name = self._reducer(opcode, shape.dtype)
+        return self.add("reduce", Shape(shape.dtype, dims), value, start, calls=(name,), dimensions=(dimension,))
+
+    def _reducer(self, opcode: str, dtype: str) -> str:
+        scalar = Shape(dtype)
+        rows = [Instruction(f"p{n}", "parameter", scalar, (), {"index": n}) for n in range(2)]
+        self.helpers[opcode] = Computation(opcode, (*rows, Instruction("root", opcode, scalar, (0, 1))), 2)
+        return opcode
+
+    def body(self, root: int) -> Body:
+        return Body(Computation("body", tuple(self.rows), root), tuple(self.helpers.values()))
+
+
+def _kept(rank: int, dimension: int) -> tuple[int, ...]:
+    return tuple([d for d in range(rank) if d != dimension])
+
+
+def _number(call: Call) -> int | None:
+    """The integer in ``backend_config``; None when it is empty. :raises Refused: something else is there."""
+    text = call.config.strip()
+    if not text:
+        return None
+    if len(text) > 20 or not (text.isdecimal() or (text[0] == "-" and text[1:].isdecimal())):
+        raise Refused("the backend_config is no integer")
+    return int(text)
+
+
+def _dimension(call: Call) -> int:
+    """The dimension of operand 0 that ``backend_config`` names, the last one when it is empty."""
+    rank = call.operands[0].rank if call.operands else 0
+    number = _number(call)
+    dimension = rank - 1 if number is None else number + rank * (number < 0)
+    if not 0 <= dimension < rank:
+        raise Refused("the backend_config names no dimension of the operand")
+    return dimension
+
+
+def _expect(call: Call, count: int) -> Shape:
+    """The first operand: a float array, with the result's dimensions. :raises Refused: it is none, or other operands than ``count``."""
+    if len(call.operands) != count or call.operands[0].dims != call.shape.dims:
+        raise Refused(f"expected {count} operands, the first with the dimensions of the result")
+    for shape in (*call.operands, call.shape):
+        if shape.dtype not in DTYPES or not DTYPES[shape.dtype].is_float:
+            raise Refused("expected operands and a result of a floating-point type")
+    return call.operands[0]
+
+
+def _rms_norm(call: Call) -> Body:
+    """``x * rsqrt(mean(x^2) + eps) * weight``, the mean over and the weight along the dimension in ``backend_config``."""
+    shape = _expect(call, 3)
+    dimension = _dimension(call)
+    size = shape.dims[dimension]
+    if call.operands[1].dims != (size,) or call.operands[2].dims or not size:
+        raise Refused("expected a weight along the normalised dimension and a scalar epsilon")
+    b = _Builder(call)
+    x, weight, eps = b.parameters
+    total = b.reduce("add", b.like("multiply", x, x), dimension, 0.0)
+    sums = b.rows[total].shape
+    mean = b.like("divide", total, b.filled(size, sums))
+    scale = b.like("rsqrt", b.like("add", mean, b.spread(b.convert(eps, shape.dtype), sums)))
+    normal = b.like("multiply", x, b.spread(scale, shape, *_kept(shape.rank, dimension)))
+    weights = b.spread(b.convert(weight, shape.dtype), shape, dimension)
+    return b.body(b.convert(b.like("multiply", normal, weights), call.shape.dtype))
+
+
+def _softmax(call: Call) -> Body:
+    """``exp(x - max) / sum(exp(x - max))`` over the dimension in ``backend_config``."""
+    shape = _expect(call, 1)
+    dimension = _dimension(call)
+    kept = _kept(shape.rank, dimension)
+    b = _Builder(call)
+    x = b.parameters[0]
+    top = b.spread(b.reduce("maximum", x, dimension, -np.inf), shape, *kept)
+    grown = b.like("exponential", b.like("subtract", x, top))
+    total = b.spread(b.reduce("add", grown, dimension, 0.0), shape, *kept)
+    return b.body(b.convert(b.like("divide", grown, total), call.shape.dtype))
+
+
+def _gelu(call: Call) -> Body:
+    """``x / 2 * (1 + erf(x / sqrt 2))``."""
+    shape = _expect(call, 1)
+    b = _Builder(call)
+    x = b.parameters[0]
+    curve = b.like("erf", b.like("multiply", x, b.filled(sqrt(0.5), shape)))
+    return b.body(_gated(b, call, curve))
+
+
+def _gelu_tanh(call: Call) -> Body:
+    """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))``."""
+    shape = _expect(call, 1)
+    b = _Builder(call)
+    x = b.parameters[0]
+    cube = b.like("multiply", b.like("multiply", x, x), x)
+    inner = b.like("add", x, b.like("multiply", cube, b.filled(0.044715, shape)))
+    curve = b.like("tanh", b.like("multiply", inner, b.filled(sqrt(2 / pi), shape)))
+    return b.body(_gated(b, call, curve))
+
+
+def _gated(b: _Builder, call: Call, curve: int) -> int:
+    """``x / 2 * (1 + curve)`` in the type of the result."""
+    shape = call.operands[0]
+    gate = b.like("multiply", b.like("add", curve, b.filled(1.0, shape)), b.filled(0.5, shape))
+    return b.convert(b.like("multiply", b.parameters[0], gate), call.shape.dtype)
+
+
+def _silu(call: Call) -> Body:
+    """``x * logistic(x)``."""
+    _expect(call, 1)
+    b = _Builder(call)
+    x = b.parameters[0]
+    return b.body(b.convert(b.like("multiply", x, b.like("logistic", x)), call.shape.dtype))
+
+
+def _erf(call: Call) -> Body:
+    _expect(call, 1)
+    b = _Builder(call)
+    return b.body(b.convert(b.like("erf", b.parameters[0]), call.shape.dtype))
+
+
+def _top_k(call: Call) -> Sequence[Pairs]:
+    """All dimensions but the last; ``backend_config`` is k where it is given (XLA's own form keeps k in the result's shape alone)."""
+    if len(call.operands) != 1 or not call.operands[0].rank or not call.shape.is_tuple:
+        raise Refused("expected one operand and a tuple of values and places")
+    k = {s.dims[-1:] for s in call.shape.elements}
+    if call.target.startswith("Aws") and k != {(_number(call),)}:
+        raise Refused("the backend_config is not the size of the result's last dimension")
+    return [tuple([(d, d) for d in range(call.operands[0].rank - 1)])]
+
+
+def _arg_max(call: Call) -> Sequence[Pairs]:
+    """All dimensions but the one in ``backend_config``, which the result lacks."""
+    if len(call.operands) != 1:
+        raise Refused("expected one operand")
+    kept = _kept(call.operands[0].rank, _dimension(call))
+    if call.shape.rank != len(kept):
+        raise Refused("expected a result without the dimension in the backend_config")
+    return [tuple([(d, r) for r, d in enumerate(kept)])]
+
+
+_IDENTITIES = (
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "AwsNeuronTransferWithStaticRing",
+    "AwsNeuronModuleMarkerStart-Forward",
+    "AwsNeuronModuleMarkerStart-Backward",
+    "AwsNeuronModuleMarkerEnd-Forward",
+    "AwsNeuronModuleMarkerEnd-Backward",
+)
+
+_BUILT_IN: dict[str, Semantics] = {
+    **dict.fromkeys(_IDENTITIES, Identity()),
+    "AwsNeuronRmsNorm": Decomposition(_rms_norm),
+    "AwsNeuronSoftmax": Decomposition(_softmax),
+    "AwsNeuronGelu": Decomposition(_gelu),
+    "AwsNeuronGeluApprxTanh": Decomposition(_gelu_tanh),
+    "AwsNeuronSilu": Decomposition(_silu),
+    "AwsNeuronErf": Decomposition(_erf),
+    "AwsNeuronTopK": Opaque(_top_k),
+    "TopK": Opaque(_top_k),
+    "AwsNeuronArgMax": Opaque(_arg_max),
+    "AwsNeuronArgMin": Opaque(_arg_max),
+}
+
+BUILT_IN = Registry(MappingProxyType(_BUILT_IN))

@@ -1,0 +1,92 @@
+"""Equality instance by instance: every device (and every block index) on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+
+from scalify.lift.instance import OPERANDS, substitute
+from scalify.lift.terms import LimitReached, Store, Term, View
+from scalify.lift.unroll import Unroller, cone
+
+MOST_INSTANCES = 64
+SMALL = 16  #: longest axis other than a device axis that is taken apart
+
+
+def equal_by_instances(store: Store, expected: View, actual: View, device_slots: dict[int, int], known: int, budget: int) -> bool:
+    """Whether the views are equal at every combination of constants for the device slots, and, should that not do, for those other slots
+    that the actual value compares with constants. Sums over axes as long as one of these are written out on both sides.
+
+    ``known`` is the number of the first term that the baseline does not have. Sound: the instances cover all values of the slots. The
+    answer depends on counts only, so that it is the same in every run.
+    """
+    found = list(_slot_sets(expected, actual, device_slots, known))
+    start = len(store.terms)
+    for slots in found:
+        lengths = set(device_slots.values()) | set(slots.values())
+        left = budget - (len(store.terms) - start)
+        if left <= 0:
+            return False
+        try:
+            if _all_equal(store, expected, actual, slots, lengths, left):
+                return True
+        except LimitReached:
+            return False
+    return False
+
+
+def _slot_sets(expected: View, actual: View, device_slots: dict[int, int], known: int) -> list[dict[int, int]]:
+    """Sets of slots to fix, the smaller first."""
+    sizes = dict(zip(actual.at, actual.term.sizes, strict=True)) | dict(zip(expected.at, expected.term.sizes, strict=True))
+    devices = {s: n for s, n in device_slots.items() if s in sizes}
+    chosen = {actual.at[label] for label in _compared_labels(actual.term, known)}
+    more = devices | {s: n for s, n in sizes.items() if s in chosen and n <= SMALL}
+    found = [devices] if devices == more else [devices, more]
+    return [slots for slots in found if _count(slots) <= MOST_INSTANCES]
+
+
+def _count(slots: dict[int, int]) -> int:
+    total = 1
+    for n in slots.values():
+        total *= n
+    return total
+
+
+def _compared_labels(term: Term, known: int) -> set[int]:
+    """Labels of the term that reach, through terms that the baseline does not have, a condition ``[label = constant]``."""
+    found: set[int] = set()
+    pending: list[tuple[Term, tuple[int, ...]]] = [(term, tuple(range(len(term.sizes))))]
+    seen: set[tuple[Term, tuple[int, ...]]] = set()
+    while pending and len(seen) < 2000:
+        top, names = pending.pop()
+        if (top, names) in seen:
+            continue
+        seen.add((top, names))
+        if top.kind == "eq0" and len(top.sizes) == 1 and names[0] >= 0:
+            found.add(names[0])
+        if top.id < known and top.kind not in ("eq0", "ge0"):
+            continue
+        for operand, labels in OPERANDS[top.kind](top):
+            pending.append((operand, tuple([names[i] if i < len(names) else -1 for i in labels])))
+    return found
+
+
+def _all_equal(store: Store, expected: View, actual: View, slots: dict[int, int], lengths: set[int], budget: int) -> bool:
+    for pick in combinations(*[range(n) for n in slots.values()]):
+        change = {s: -1 - k for s, k in zip(slots, pick, strict=True)}
+        if not _equal(store, substitute(store, expected, change), substitute(store, actual, change), lengths, budget):
+            return False
+    return True
+
+
+def _equal(store: Store, expected: View, actual: View, lengths: set[int], budget: int) -> bool:
+    if expected == actual:
+        return True
+    shared = cone(expected.term, budget) & cone(actual.term, budget)
+    keep = {t for t in shared if t is not expected.term and t is not actual.term}
+    attempts: Sequence[set[Term]] = (keep, set())
+    for kept in attempts:
+        unroller = Unroller(store, lengths, kept, budget)
+        if unroller.view(expected) == unroller.view(actual):
+            return True
+    return False
