@@ -382,15 +382,16 @@ def _low_part(store: Store, view: View, divisor: int) -> View | None:
 
 def sign(store: Store, view: View) -> View:
     """-1, 0 or 1."""
-    found = bounds(view)
     if view.coef == 0:
         return view
-    if found is not None and found[0] >= 0:
-        return at_least_zero(store, combine(store, ((1, view),), -1))
     flipped = 1 if view.coef > 0 else -1
     if view.term.positive:
         return store.constant(flipped)
-    return scale(store, function(store, "sign", [View(1, view.term, view.at)]), flipped)
+    inner = View(1, view.term, view.at)
+    found = bounds(inner)
+    if found is not None and found[0] >= 0:
+        return scale(store, at_least_zero(store, combine(store, ((1, inner),), -1)), flipped)
+    return scale(store, function(store, "sign", [inner]), flipped)
 
 
 def magnitude(store: Store, view: View) -> View:

@@ -524,6 +524,6 @@ for _opcode in ("collective-permute", "collective-broadcast", "collective-permut
 for _opcode in (
     "abs negate sign floor ceil round-nearest-afz round-nearest-even exponential exponential-minus-one log log-plus-one logistic sqrt rsqrt "
     "cbrt tanh tan sine cosine erf not is-finite convert add subtract multiply divide remainder power maximum minimum and or xor "
-    "shift-left shift-right-logical shift-right-arithmetic atan2 compare select clamp popcnt clz real imag complex"
+    "shift-left shift-right-logical shift-right-arithmetic atan2 compare select clamp popcnt count-leading-zeros real imag complex"
 ).split():
     RULES[_opcode] = elementwise

@@ -96,7 +96,7 @@ def _remainder(lifter: Lifter, operation: Operation, views: Sequence[View]) -> V
         found = functions.remainder(store, a, b.coef)
         if found is not None:
             return found
-    return functions.function(store, "remainder", views, lifter.limits(operation.results[0]))
+    return functions.function(store, "remainder", views, lifter.integer_limits(operation.results[0]))
 
 
 @maps("power")
@@ -105,11 +105,12 @@ def _power(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
     store = lifter.store
     if exponent.term is store.one or exponent.coef == 0:
         value = exponent.coef
-        if type(value) is int and abs(value) <= 16 and (value >= 0 or base.coef):
+        whole = DTYPES[lifter.dtype(operation.results[0])].is_integer  # then 1 / x is no power of x
+        if type(value) is int and abs(value) <= 16 and (value >= 0 or (base.coef and not whole)):
             return multiply(store, ((base, value),)) if value else store.constant(1)
         if value in (Fraction(1, 2), Fraction(-1, 2)) and base.coef:
             return multiply(store, ((functions.root(store, base), 1 if value > 0 else -1),))
-    return functions.function(store, "power", views)
+    return functions.function(store, "power", views, lifter.integer_limits(operation.results[0]))
 
 
 @maps("sqrt")
@@ -279,13 +280,16 @@ def _shift(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
     if by.term is store.one and type(by.coef) is int and 0 <= by.coef < bits:
         if operation.opcode == "shift-left":
             return scale(store, x, 1 << by.coef) if x.coef else x
-        found = functions.integer_quotient(store, x, 1 << by.coef)
-        if found is not None:
-            return found
+        limits = bounds(x)
+        signed = operation.opcode == "shift-right-arithmetic"  # which takes the top bit of an unsigned integer for a sign
+        if limits is not None and not (signed and limits[1] >= 1 << (bits - 1)):
+            found = functions.integer_quotient(store, x, 1 << by.coef)
+            if found is not None:
+                return found
     return functions.function(store, "bits", views, (operation.opcode, lifter.limits(operation.results[0])))
 
 
-@maps("popcnt", "clz")
+@maps("popcnt", "count-leading-zeros")
 def _bit_counts(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
     bits = DTYPES[lifter.dtype(operation.results[0])].bits
     return functions.function(lifter.store, "bits", views, (f"{operation.opcode}{bits}", (0, bits)))
