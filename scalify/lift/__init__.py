@@ -1,6 +1,6 @@
 """Lifting: HLO programs as terms over labelled axes (see ARCHITECTURE.md)."""
 
-# Products simplify themselves under their 0/1 factors through the hook that this module fills.
-from scalify.lift import guards
+# Products and linear combinations call laws that are built on them through hooks, which these modules fill.
+from scalify.lift import exponents, guards
 
-__all__ = ["guards"]
+__all__ = ["exponents", "guards"]

@@ -7,7 +7,7 @@ Sound over the rationals, hence over the reals; the precondition of cancelling `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import gcd, lcm
 
@@ -64,7 +64,13 @@ def combine(store: Store, parts: Iterable[tuple[Number, View]], constant: Number
         constant += scale_by * c
         for key, value in entries.items():
             found[key] = found.get(key, 0) + scale_by * value
+    if store.laws.exponential and factor_exponentials and any(term.scaled for term, _ in found):
+        return factor_exponentials[0](store, found, number(constant))
     return from_form(store, found, number(constant))
+
+
+#: set by scalify.lift.exponents: takes exponentials that all parts share out of a linear combination
+factor_exponentials: list[Callable[[Store, Form, Number], View]] = []
 
 
 def from_form(store: Store, found: Form, constant: Number) -> View:

@@ -99,9 +99,14 @@ def plain(store: Store, coef: Number, factors: list[Factor]) -> View:
     return View(coef, term, tuple(labels.slots))
 
 
+def is_exponential(term: Term) -> bool:
+    return term.kind == "fn" and term.data[0] == "exp"
+
+
 def _facts(term: Term) -> None:
     factors = term.data
     term.taint = any(t.taint for t, _, _ in factors)
+    term.scaled = any(is_exponential(t) for t, _, _ in factors)
     term.positive = all(t.positive for t, _, _ in factors)
     if not all(t.integer and e > 0 for t, e, _ in factors):
         return

@@ -36,10 +36,10 @@ class Term:
 
     ``integer``: every value is an integer, within ``low .. high`` where these are known.
     ``positive``: every value is > 0. ``taint``: an infinity or NaN literal may be inside, so ``0 * x`` is not 0.
-    ``odd``: a linear form that equals its own negation up to the order of its labels.
+    ``odd``: a linear form that equals its own negation up to the order of its labels. ``scaled``: a product with an exponential in it.
     """
 
-    __slots__ = ("data", "high", "id", "integer", "kind", "low", "odd", "positive", "sizes", "taint")
+    __slots__ = ("data", "high", "id", "integer", "kind", "low", "odd", "positive", "scaled", "sizes", "taint")
 
     def __init__(self, number: int, kind: str, data: Any, sizes: tuple[int, ...]) -> None:
         self.id = number
@@ -52,6 +52,7 @@ class Term:
         self.positive = False
         self.taint = False
         self.odd = False
+        self.scaled = False
 
     @property
     def boolean(self) -> bool:
