@@ -7,7 +7,7 @@ communicate must also come in one order in all modules, because that order decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ PER_DEVICE = "per_device"  #: attribute of a constant: its data on every device,
 MOST_NODES = 4  #: nodes for each instruction of the first module; more only when modules share values in very different ways
 
 _COMMUNICATES = ("replica_groups", "source_target_pairs", "channel_id")
+_EFFECTS = frozenset({"infeed", "outfeed", "send", "recv", "custom-call"})
 _NUMBERS = frozenset({"partition-id", "replica-id"})
 
 Row = tuple[int, ...]  # one position for each module
@@ -57,7 +58,9 @@ class _Collation:
         for number, positions in enumerate(places):
             for position in positions:
                 self.owner[position] = number
+        self.talking = [_talking(m) for m in modules]
         self.parts: dict[Names, _Part] = {}
+        self.names: set[str] = set()
         self.pending: list[_Part] = []
         self.done: dict[str, Computation] = {}
         self.left = MOST_NODES * modules[0].instruction_count + 64
@@ -80,8 +83,9 @@ class _Collation:
         found = self.parts.get(names)
         if found is None:
             name = names[0]
-            while any(p.name == name for p in self.parts.values()):
-                name += "'"
+            while name in self.names:
+                name = f"{names[0]}, {len(self.names)}"
+            self.names.add(name)
             sources = tuple([m.computations[n] for m, n in zip(self.modules, names, strict=True)])
             found = self.parts[names] = _Part(name, sources)
             self.pending.append(found)
@@ -144,13 +148,16 @@ class _Collation:
 
     def _check_order(self, part: _Part) -> None:
         """The k-th instruction that communicates is the k-th one in every module."""
-        places = [{p: k for k, p in enumerate(q for q, i in enumerate(c.instructions) if _communicates(i))} for c in part.sources]
+        places = [
+            {p: k for k, p in enumerate([q for q, i in enumerate(c.instructions) if _communicates(i, talking)])}
+            for c, talking in zip(part.sources, self.talking, strict=True)
+        ]
         counts = [len(p) for p in places]
         if min(counts) != max(counts):
             number = next(n for n, count in enumerate(counts) if count != counts[0])
             raise self._differ(part, number, f"has {counts[number]} instructions that communicate", str(counts[0]))
         for row, at in part.made.items():
-            if _communicates(part.rows[at]):
+            if row[0] in places[0]:
                 ordinals = [p[q] for p, q in zip(places, row, strict=True)]
                 if min(ordinals) != max(ordinals):
                     raise HloError("the modules communicate in different orders", part.rows[at].name)
@@ -161,8 +168,27 @@ class _Collation:
         return HloError(f"{found}, but module 0 has {wanted}; modules of one mesh may differ in constants only", where)
 
 
-def _communicates(instruction: Instruction) -> bool:
-    return any(name in instruction.attributes for name in _COMMUNICATES) or instruction.opcode in ("infeed", "outfeed")
+def _communicates(instruction: Instruction, talking: Set[str]) -> bool:
+    if any(name in instruction.attributes for name in _COMMUNICATES) or instruction.opcode in _EFFECTS:
+        return True
+    return any(c in talking for c in instruction.calls)
+
+
+def _talking(module: Module) -> set[str]:
+    """The computations that communicate, themselves or through others that they call."""
+    callers: dict[str, list[str]] = {}
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            for name in instruction.calls:
+                callers.setdefault(name, []).append(computation.name)
+    found: set[str] = set()
+    pending = [c.name for c in module.computations.values() if any(_communicates(i, found) for i in c.instructions)]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += callers.get(name, ())
+    return found
 
 
 def _difference(other: Instruction, first: Instruction) -> tuple[str, str]:

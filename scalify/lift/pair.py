@@ -66,7 +66,7 @@ def lift_pair(
     :raises LimitReached: more nodes than ``limit``.
     """
     builder = _Builder(baseline, distributed, relation, registry)
-    return builder.lift(Store(laws, limit))
+    return builder.lift(Store(laws, limit), exact=exact)
 
 
 class _Builder:
@@ -82,7 +82,7 @@ class _Builder:
         self.ids = ids if relation.same_mesh else [ids[0] if mesh.size == 1 else 0]
         small = {p: v for p, v in data.items() if _integer(v)}
         left = flatten(baseline, self.ids, small, registry)
-        right = flatten(collate(distributed), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry)
+        right = flatten(collate(distributed, mesh), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry)
         self.data = data
         self.baseline = Side(left, device if relation.same_mesh else None, positions if relation.same_mesh else {self.ids[0]: 0}, self.demands)
         self.distributed = Side(right, device, positions, self.demands)
@@ -203,12 +203,13 @@ class _Builder:
         return tuple(result)
 
     # -- lifting -----------------------------------------------------------------------------------------------------------
-    def lift(self, store: Store) -> Pair:
+    def lift(self, store: Store, *, exact: bool) -> Pair:
         inputs, claims, own = self.prepare()
         self.infer(inputs, claims)
         layouts = Layouts()
         left = Lifter(store, self.baseline, layouts, "baseline", self.ids)
         right = Lifter(store, self.distributed, layouts, "distributed", self.relation.mesh.device_ids)
+        left.exact = right.exact = exact
         self._ranges()
         self._baseline_parameters(left)
         for operation in left.program.operations:

@@ -19,6 +19,7 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.interpret import HANDLERS
 from scalify.hlo.module import Computation, Instruction, Module, Shape
 from scalify.hlo.semantics.values import Budget, Machine, Op, Scope
+from scalify.lift.collate import PER_DEVICE
 from scalify.lift.custom_calls import Registry, expand
 from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.terms import LimitReached
@@ -209,6 +210,9 @@ class _Flattener:
     # -- known integers --------------------------------------------------------------------------------------------------
     def _evaluate(self, instruction: Instruction, operands: tuple[int, ...], result: int) -> None:
         shape = instruction.shape
+        if PER_DEVICE in instruction.attributes:
+            self.program.known[result] = instruction.attributes[PER_DEVICE]
+            return
         dtype = DTYPES.get(shape.dtype)
         if dtype is None or dtype.is_float or dtype.is_complex or instruction.opcode in _NEVER_KNOWN:
             return

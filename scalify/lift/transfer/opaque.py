@@ -14,6 +14,7 @@ import numpy as np
 
 from scalify.hlo.module import Computation, Module
 from scalify.lift.atoms import opaque
+from scalify.lift.collate import PER_DEVICE
 from scalify.lift.layout import Layout, Value
 from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
@@ -63,6 +64,8 @@ def computation_key(module: Module, computation: Computation) -> Hashable:
 def _structure(computation: Computation, known: Mapping[str, Hashable]) -> Hashable:
     rows = []
     for i in computation.instructions:
+        if PER_DEVICE in i.attributes:
+            raise Unsupported("a computation with constants that differ between devices")
         if i.opcode in _EFFECTS or "replica_groups" in i.attributes or "source_target_pairs" in i.attributes:
             raise Unsupported(f"a computation with {i.opcode} in it")
         rows.append((i.opcode, str(i.shape), i.operands, attributes_key(i.attributes), tuple([known[c] for c in i.calls])))
