@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scalify.hlo.dtypes import DTYPES
 from scalify.lift.atoms import from_array, iota, parameter
 from scalify.lift.axes import Axis
+from scalify.lift.functions import function
 from scalify.lift.infer import Side
 from scalify.lift.instance import substitute
 from scalify.lift.layout import Axes, Block, Layout, Value, joined
@@ -27,6 +28,13 @@ from scalify.lift.transfer.opaque import fallback
 
 Array = npt.NDArray[Any]
 Tables = Mapping[int, tuple[Array, Sequence[int]]]
+
+
+#: opcodes that only move values, or whose results are exact
+_NO_ROUNDING = frozenset(
+    "parameter constant iota broadcast reshape bitcast transpose slice reverse concatenate pad gather dynamic-slice dynamic-update-slice select "
+    "all-gather all-to-all collective-permute collective-broadcast copy maximum minimum clamp abs negate sign floor ceil compare sort topk custom-call".split()
+)
 
 
 class Exponential(NamedTuple):
@@ -67,6 +75,7 @@ class Lifter:
         self.unsupported: list[tuple[Operation, str]] = []
         self.exponentials: list[Exponential] = []
         self.known_terms = 0  # terms below this number belong to the baseline
+        self.exact = False  # whether roundings are part of the meaning
         self._scalars: dict[Any, View] = {}
 
     # -- what transfer functions ask ----------------------------------------------------------------------------------------
@@ -241,7 +250,21 @@ class Lifter:
             values = transfer(self, operation)
         except Unsupported as reason:
             values = self._fallback(operation, str(reason))
+        if self.exact and operation.opcode not in _NO_ROUNDING:
+            values = [self._rounded(operation, r, v) for r, v in zip(results, values, strict=True)]
         self.values.update(zip(results, values, strict=True))
+
+    def _rounded(self, operation: Operation, result: int, value: Value) -> Value:
+        """Every rounding as an uninterpreted function of the exact result: by opcode, as a sum rounds in its own places."""
+        dtype = self.dtype(result)
+        if not DTYPES[dtype].is_float or operation.opcode == "convert" and self._widens(operation):
+            return value
+        views = [v if v.term is self.store.one else function(self.store, "round", [v], (dtype, operation.opcode)) for v in value.views]
+        return self.value(value.layout, views)
+
+    def _widens(self, operation: Operation) -> bool:
+        before, after = DTYPES[self.dtype(operation.operands[0])], DTYPES[self.dtype(operation.results[0])]
+        return before.is_float and before.bits <= after.bits
 
     def _fallback(self, operation: Operation, reason: str) -> list[Value]:
         try:

@@ -1,0 +1,111 @@
+"""The library's entry point: modules and their relation in, a report out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scalify.errors import UsageError
+from scalify.hlo.module import Module
+from scalify.lift.pair import Pair, lift_pair
+from scalify.lift.terms import LimitReached
+from scalify.localise.findings import find
+from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, prove
+from scalify.relation.model import Relation
+from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of one verification.
+
+    ``precision`` is ``real`` (numbers are reals, narrowing is reported) or ``exact`` (each rounding is kept as an uninterpreted function).
+    ``limits`` overrides counted limits by name (:data:`scalify.prove.verify.DEFAULT_LIMITS`). ``source_root`` is the folder of the user's own
+    sources: findings name the innermost frame below it.
+    """
+
+    precision: str = "real"
+    limits: Mapping[str, int] = field(default_factory=dict)
+    source_root: Path | None = None
+
+
+def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, options: Options | None = None) -> Report:
+    """Whether the distributed module computes what the baseline computes, as a report.
+
+    ``distributed`` is one module for all devices, or one for each device. The modules are taken as checked
+    (:func:`scalify.hlo.shapes.check`) and the relation as resolved against them.
+
+    :raises InputError: modules that cannot be inlined, a relation that contradicts them, an unknown limit.
+    """
+    options = options or Options()
+    limits = _limits(options.limits)
+    start = time.perf_counter()
+    try:
+        pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], exact=options.precision == "exact")
+        lifted = time.perf_counter()
+        outcomes = prove(pair, limits)
+    except LimitReached as reached:
+        return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
+    proved = time.perf_counter()
+    failing = [o.claim.actual for o in outcomes if o.how is How.OPEN]
+    findings = find(pair, failing, options.source_root)
+    seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": time.perf_counter() - proved}
+    return Report(
+        verdict=Verdict.UNVERIFIED if failing else Verdict.VERIFIED,
+        outputs=_outputs(outcomes),
+        findings=findings,
+        assumptions=_assumptions(pair),
+        stopped=_reason(pair) if failing else None,
+        stats=Stats(_count(baseline, distributed), len(pair.store.terms), len(failing), 0, seconds),
+    )
+
+
+def _limits(given: Mapping[str, int]) -> dict[str, int]:
+    unknown = sorted(set(given) - set(DEFAULT_LIMITS))
+    if unknown:
+        raise UsageError(f"there is no limit {unknown[0]!r}; the limits are {', '.join(sorted(DEFAULT_LIMITS))}")
+    return {**DEFAULT_LIMITS, **given}
+
+
+def _count(baseline: Module, distributed: Sequence[Module]) -> int:
+    return baseline.instruction_count + sum(m.instruction_count for m in distributed)
+
+
+def _outputs(outcomes: Sequence[Outcome]) -> tuple[Output, ...]:
+    open_ones = {o.claim.output for o in outcomes if o.how is How.OPEN}
+    return tuple([Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})])
+
+
+def _reason(pair: Pair) -> Stopped:
+    found = [*pair.distributed.unsupported, *pair.baseline.unsupported]
+    if found:
+        operation, reason = found[0]
+        return Stopped(StopReason.UNSUPPORTED, f"{operation.instruction.name}: {reason}")
+    return Stopped(StopReason.SATURATED, "every known rule was applied; the two sides stayed different")
+
+
+def _stopped(baseline: Module, distributed: Sequence[Module], relation: Relation, reached: LimitReached, seconds: float) -> Report:
+    return Report(
+        verdict=Verdict.UNVERIFIED,
+        outputs=tuple([Output(n, Verdict.UNVERIFIED) for n in sorted(relation.outputs)]),
+        assumptions=relation.notes,
+        stopped=Stopped(StopReason.LIMIT, str(reached), reached.name, reached.limit),
+        stats=Stats(_count(baseline, distributed), seconds={"prove": seconds}),
+    )
+
+
+_REALS = "numbers are real numbers: all inputs and intermediate values are finite"
+_LAWS = {
+    "exp-homomorphism": "exp(a + b) = exp(a) exp(b), without overflow",
+    "log-exp": "log(exp(a) b) = a + log(b), for b > 0 and without overflow",
+    "is-finite": "all values that is-finite looks at are finite",
+    "lowest-finite-is-identity": "no value is below the lowest finite number that a maximum starts from",
+}
+
+
+def _assumptions(pair: Pair) -> tuple[str, ...]:
+    ranges = [f"{a.low} <= {a.side} parameter {a.parameter} < {a.high}" for a in pair.relation.assumptions]
+    laws = [text for name, text in _LAWS.items() if name in pair.store.used]
+    return (_REALS, *laws, *ranges, *pair.relation.notes)

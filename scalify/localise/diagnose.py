@@ -1,0 +1,111 @@
+"""What a suspect does wrong, in words that a framework engineer understands at once."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from scalify.lift.einsum import total
+from scalify.lift.lifter import Lifter
+from scalify.lift.pair import Pair
+from scalify.lift.program import Operation
+from scalify.lift.terms import Number, View
+from scalify.localise.known import Known
+from scalify.report.model import Kind
+
+_REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
+_COLLECTIVES = _REDUCTIONS | {"all-gather", "all-to-all", "collective-permute", "collective-broadcast", "all-gather-start", "collective-permute-start"}
+_LAYOUT = frozenset({"reshape", "transpose", "bitcast", "broadcast", "reverse"})
+_SLICES = frozenset({"slice", "dynamic-slice", "dynamic-update-slice", "gather", "scatter", "pad", "concatenate"})
+
+
+def diagnose(pair: Pair, known: Known, operation: Operation) -> tuple[Kind, str]:
+    """The kind of mistake and a sentence about it."""
+    lifter = pair.distributed
+    view = _first_unrelated(lifter, known, operation)
+    for test in (_missing_reduction, _wrong_scale):
+        found = test(pair, known, operation, view)
+        if found is not None:
+            return found
+    return _by_opcode(operation)
+
+
+def _first_unrelated(lifter: Lifter, known: Known, operation: Operation) -> View:
+    views = [v for r in operation.results for v in lifter.values[r].views]
+    return next((v for v in views if not known.has(v)), views[0])
+
+
+def _missing_reduction(pair: Pair, known: Known, operation: Operation, view: View) -> tuple[Kind, str] | None:
+    """The value summed over some mesh axes is a value of the baseline."""
+    for names, slots in _mesh_axes(pair, operation, view):
+        if known.has(total(pair.store, view, slots)):
+            text = f"the sum over {names} of this value is missing: `{operation.opcode}` gives a partial result that is used as if it were whole"
+            return Kind.MISSING_REDUCTION, text
+    return None
+
+
+def _mesh_axes(pair: Pair, operation: Operation, view: View) -> list[tuple[str, dict[int, int]]]:
+    """Sets of mesh axes that the view varies over: names for the message, and its slots."""
+    layout = pair.distributed.values[operation.results[0]].layout
+    if not layout.plain:
+        return []
+    block = layout.blocks[0]
+    axes = []
+    stride = 1
+    for name, size in reversed(pair.relation.mesh.axes):
+        slots, below = {}, 1
+        for f in reversed(layout.range(0)):
+            if stride <= below < stride * size:
+                slots.update({s: block.sizes[s] for s in block.slots[f] if s in view.at})
+            below *= layout.factors[f].size
+        if slots:
+            axes.append((name, slots))
+        stride *= size
+    found = []
+    for count in range(1, len(axes) + 1):
+        for chosen in combinations(reversed(axes), count):
+            merged: dict[int, int] = {}
+            for _, slots in chosen:
+                merged |= slots
+            found.append((" and ".join(name for name, _ in chosen), merged))
+    return found
+
+
+def _wrong_scale(pair: Pair, known: Known, operation: Operation, view: View) -> tuple[Kind, str] | None:
+    coefs = known.terms.get(view.term)
+    if not coefs or not view.coef:
+        return None
+    ratio = _ratio(view.coef, coefs[0])
+    if operation.opcode in _REDUCTIONS:
+        text = f"`{operation.opcode}` sums a value that is already whole on every device: the result is {ratio} times the baseline's"
+        return Kind.EXTRA_REDUCTION, text
+    if ratio == "-1":
+        return Kind.WRONG_OPERAND, f"`{operation.opcode}` gives the negative of the baseline's value (operands exchanged, or a sign lost)"
+    return Kind.WRONG_SCALE, f"the value is {ratio} times the baseline's"
+
+
+def _ratio(a: Number, b: Number) -> str:
+    value = a / b if b else a
+    return str(value) if float(value).is_integer() else f"{float(value):.6g}"
+
+
+def _by_opcode(operation: Operation) -> tuple[Kind, str]:
+    opcode = operation.opcode
+    if opcode in _COLLECTIVES:
+        groups = operation.instruction.attributes.get("replica_groups")
+        detail = f" ({_groups(groups.groups)})" if groups is not None and groups.groups else ""
+        return Kind.WRONG_GROUPS, f"`{opcode}`{detail} gives a value that the baseline does not have, although its operand is related to the baseline"
+    if opcode in _LAYOUT:
+        return Kind.WRONG_LAYOUT, f"`{opcode}` puts the elements into an order that the baseline does not have"
+    if opcode in _SLICES:
+        return Kind.WRONG_SLICE, f"`{opcode}` reads or writes another part of the value than the baseline"
+    if opcode == "constant":
+        return Kind.WRONG_CONSTANT, "the baseline has no such constant"
+    if opcode in ("dot", "convolution", "reduce"):
+        return Kind.WRONG_AXIS, f"`{opcode}` contracts its operands in a way that the baseline does not: another dimension, order or operand"
+    return Kind.UNRELATED, f"`{opcode}` is the first value that the baseline does not have, although its operands are related to the baseline"
+
+
+def _groups(groups: tuple[tuple[int, ...], ...]) -> str:
+    text = "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in groups) + "}"
+    return text if len(text) <= 60 else text[:57] + "..."
+

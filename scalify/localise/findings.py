@@ -1,0 +1,84 @@
+"""The findings of a report: suspects with their diagnosis, grouped over repeats; precision; what is not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalify.lift.pair import Pair
+from scalify.lift.program import Operation
+from scalify.localise.diagnose import diagnose
+from scalify.localise.known import Known
+from scalify.localise.precision import narrowed
+from scalify.localise.source import place
+from scalify.localise.suspects import Suspect, suspects
+from scalify.report.model import Finding, Kind, Place, Severity
+
+MOST_DIAGNOSED = 200
+
+
+def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None) -> tuple[Finding, ...]:
+    """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved."""
+    known = Known.of(pair.baseline, len(pair.baseline.program.operations))
+    errors = _errors(pair, known, failing, source_root) if failing else []
+    return (*errors, *_precision(pair, source_root))
+
+
+def _errors(pair: Pair, known: Known, failing: Sequence[int], source_root: Path | None) -> list[Finding]:
+    unsupported = {id(o): reason for o, reason in pair.distributed.unsupported}
+    found = suspects(pair.distributed, known, failing)
+    rows = [_finding(pair, known, s, unsupported, source_root) for s in found[:MOST_DIAGNOSED]]
+    rows += [_unsupported_baseline(o, reason, source_root) for o, reason in pair.baseline.unsupported]
+    return _grouped(rows)
+
+
+def _finding(pair: Pair, known: Known, suspect: Suspect, unsupported: dict[int, str], source_root: Path | None) -> Finding:
+    operation = suspect.operation
+    where = place(operation.instruction, source_root)
+    if id(operation) in unsupported:
+        return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], where)
+    kind, message = diagnose(pair, known, operation)
+    return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
+
+
+def _baseline_place(pair: Pair, known: Known, operation: Operation, source_root: Path | None) -> Place | None:
+    """The baseline's instruction that uses the same operands, or has the value of the first operand."""
+    views = [v for o in operation.operands for v in pair.distributed.values[o].views]
+    used = {(v.coef, v.term) for v in views if v.term.kind != "one"}
+    best: tuple[int, Operation] | None = None
+    for other in pair.baseline.program.operations[: pair.own]:
+        if other.opcode != operation.opcode or not other.operands:
+            continue
+        mine = {(v.coef, v.term) for o in other.operands for v in pair.baseline.values[o].views}
+        score = len(mine & used)
+        if score and (best is None or score > best[0]):
+            best = score, other
+    return place(best[1].instruction, source_root) if best else None
+
+
+def _unsupported_baseline(operation: Operation, reason: str, source_root: Path | None) -> Finding:
+    where = place(operation.instruction, source_root)
+    return Finding(Kind.UNSUPPORTED, Severity.ERROR, f"in the baseline: {reason}", where, where)
+
+
+def _grouped(rows: list[Finding]) -> list[Finding]:
+    """Findings of one kind at one line of source (or, without source, of one opcode) are one finding with a count."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for row in rows:
+        spot = row.distributed
+        key = (row.kind, row.severity, spot.opcode, spot.file or spot.instruction, spot.line, row.message)
+        groups.setdefault(key, []).append(row)
+    return [_counted(group) for group in groups.values()]
+
+
+def _counted(group: list[Finding]) -> Finding:
+    first = group[0]
+    return Finding(first.kind, first.severity, first.message, first.distributed, first.baseline, len(group), first.repair)
+
+
+def _precision(pair: Pair, source_root: Path | None) -> list[Finding]:
+    rows = []
+    for operation, dtype, wider in narrowed(pair.baseline, pair.distributed, pair.own):
+        message = f"`{operation.opcode}` is in {dtype}, the baseline has this value in {wider}"
+        rows.append(Finding(Kind.PRECISION, Severity.WARNING, message, place(operation.instruction, source_root)))
+    return _grouped(rows)
