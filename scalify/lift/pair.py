@@ -59,6 +59,8 @@ def lift_pair(
     laws: Laws | None = None,
     limit: int = 2_000_000,
     registry: Registry = BUILT_IN,
+    *,
+    exact: bool = False,
 ) -> Pair:
     """Both modules lifted into one store, the baseline first; ``registry`` gives the meaning of custom calls.
 
