@@ -3,7 +3,8 @@
 In ``g * f`` the value of ``f`` matters only where ``g`` holds. So, with integer forms and their known ranges:
     a condition that the others imply is dropped, one that they exclude makes the product 0;
     ``[e >= 0][-e >= 0]`` is ``[e = 0]``;
-    ``clamp``, ``select``, remainder and quotient inside another condition take the value that they have under ``g``.
+    ``clamp``, ``select``, wrap-around, remainder, quotient and products with conditions inside another condition take the value that
+    they have under ``g``.
 Each step only replaces a factor by one of equal value wherever the other factors are not 0.
 """
 
@@ -18,6 +19,8 @@ from scalify.lift.product import Factor
 from scalify.lift.terms import Number, Store, Term, View, bounds, is_integer, number, quotient
 
 MOST_FACTORS = 24
+MOST_NESTED = 6
+_RESOLVED = frozenset({"clamp", "wrap", "select", "rem", "quotient"})
 
 
 class Fact(NamedTuple):
@@ -180,13 +183,13 @@ def _excluded(store: Store, view: View, others: list[Fact]) -> bool:
     return implied(store, above, others) or implied(store, below, others)
 
 
-def _inside(store: Store, view: View, others: list[Fact]) -> View | None:
-    """The linear form with one clamp, select, remainder or quotient in it resolved."""
+def _inside(store: Store, view: View, others: list[Fact], depth: int = 0) -> View | None:
+    """The linear form with one clamp, wrap-around, select, remainder, quotient or product with conditions in it resolved."""
+    if depth > MOST_NESTED:
+        return None
     entries, _ = form(view)
     for (term, at), c in entries.items():
-        if term.kind != "fn" or term.data[0] not in ("clamp", "select", "rem", "quotient"):
-            continue
-        value = _resolve(store, term, at, others)
+        value = _resolve(store, term, at, others, depth)
         if value is not None and is_integer(value):
             return combine(store, ((1, view), (-c, View(1, term, at)), (c, value)))
     return None
@@ -197,14 +200,41 @@ def _argument(store: Store, argument: tuple[Number, Term, tuple[int, ...]], at: 
     return scale(store, View(1, term, tuple([at[i] for i in labels])), coef)
 
 
-def _resolve(store: Store, term: Term, at: tuple[int, ...], others: list[Fact]) -> View | None:
+def _resolve(store: Store, term: Term, at: tuple[int, ...], others: list[Fact], depth: int = 0) -> View | None:
+    """The value of one entry of a form under the facts, None when they do not decide it."""
+    if term.kind == "mul":
+        return _resolve_product(store, product.factors_of(View(1, term, at)), others)
+    if term.kind != "fn" or term.data[0] not in _RESOLVED:
+        return None
     op, attribute, arguments = term.data
     views = [_argument(store, a, at) for a in arguments]
     if op == "select":
         return _resolve_select(store, views, others)
+    view = views[0]
+    while (simpler := _inside(store, view, others, depth + 1)) is not None:
+        view = simpler
     if op == "clamp":
-        return _resolve_clamp(store, attribute, views[0], others)
-    return _resolve_division(store, op, attribute, views[0], others)
+        return _resolve_clamp(store, attribute, view, others)
+    if op == "wrap":
+        return view if _within(store, view, *attribute, others) else None
+    return _resolve_division(store, op, attribute, view, others)
+
+
+def _within(store: Store, view: View, low: Number, high: Number, others: list[Fact]) -> bool:
+    above = implied(store, combine(store, ((1, view),), -low), others)
+    return above and implied(store, combine(store, ((-1, view),), high), others)
+
+
+def _resolve_product(store: Store, factors: list[Factor], others: list[Fact]) -> View | None:
+    """A product without the conditions that hold; 0 where one of them fails."""
+    kept = []
+    for factor in factors:
+        fact = fact_of(store, factor) if factor[0].boolean else None
+        if fact is not None and _fails(store, fact, others):
+            return store.constant(0)
+        if fact is None or not _holds(store, fact, others):
+            kept.append(factor)
+    return product.from_factors(store, 1, kept) if len(kept) < len(factors) else None
 
 
 def _resolve_select(store: Store, views: list[View], others: list[Fact]) -> View | None:
