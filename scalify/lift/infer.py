@@ -404,7 +404,7 @@ def _window(side: Side, axes: Axes, sizes: Sequence[int], starts: Sequence[int],
         if axis is None or known is None or sizes[d] == axis.size:
             continue
         table = [min(max(int(v), 0), axis.size - sizes[d]) for v in known.reshape(known.shape[0])]
-        if len(table) == 1:
+        if len(set(table)) == 1:
             side.demands.part(axis, table[0], table[0] + sizes[d], part[d])
         else:
             _device_window(side, axis, sizes[d], table, part[d])
