@@ -15,17 +15,18 @@ from scalify.lift.collate import collate
 from scalify.lift.custom_calls import Registry
 from scalify.lift.infer import Demands, Side, new_axes, same
 from scalify.lift.known_calls import BUILT_IN
-from scalify.lift.layout import Axes, Layout, Value
+from scalify.lift.layout import Axes, Block, Layout, Value
 from scalify.lift.lifter import Layouts, Lifter
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import multiply
 from scalify.lift.program import Operation, flatten
-from scalify.lift.terms import Laws, Store
+from scalify.lift.terms import Laws, Store, View
 from scalify.lift.transfer.collective import reduce_devices
 from scalify.lift.transfer.movement import inside
 from scalify.relation.execute import apply
 from scalify.relation.model import Broadcast, Pad, Piece, Recipe, Relation, Reshape, Slice, Step, Transpose
+from scalify.relation.modules import module_positions
 
 Array = npt.NDArray[Any]
 
@@ -50,6 +51,7 @@ class Pair:
     distributed: Lifter
     own: int = 0
     claims: list[Claim] = field(default_factory=list)
+    places: Sequence[Sequence[int]] = ()  # mesh positions of each distributed module
 
 
 def lift_pair(
@@ -75,6 +77,7 @@ class _Builder:
     def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry) -> None:
         self.relation = relation
         mesh = relation.mesh
+        self.places = module_positions(mesh, len(distributed))
         ids = list(mesh.device_ids)
         positions = {d: p for p, d in enumerate(ids)}
         data = {p: np.asarray(v)[None] for p, v in relation.values.items()}
@@ -100,8 +103,9 @@ class _Builder:
         whole = np.zeros((mesh.size, *dims), dtype=first.dtype)
         for piece in pieces:
             part = apply(piece.recipe, np.asarray(piece.recipe.source))
-            region = tuple([slice(None), *[slice(a, b) for a, b in zip(piece.starts, piece.limits, strict=True)]])
-            whole[region] = part.reshape(mesh.size, *part.shape[len(mesh.shape) :])
+            region = tuple([slice(a, b) for a, b in zip(piece.starts, piece.limits, strict=True)])
+            for row in range(mesh.size) if piece.module is None else self.places[piece.module]:
+                whole[(slice(row, row + 1), *region)] = part.reshape(mesh.size, *part.shape[len(mesh.shape) :])[row]
         return whole if mesh.size > 1 and not (whole == whole[:1]).all() else whole[:1]
 
     # -- the relation as operations --------------------------------------------------------------------------------------------
@@ -226,7 +230,7 @@ class _Builder:
         for operation in right.program.operations:
             if operation.opcode != "parameter":
                 right.lift(operation)
-        return Pair(store, self.relation, left, right, own, claims)
+        return Pair(store, self.relation, left, right, own, claims, self.places)
 
     def _ranges(self) -> None:
         self.ranges = {(a.side, a.parameter): (a.low, a.high - 1) for a in self.relation.assumptions}
@@ -244,10 +248,32 @@ class _Builder:
             if q in self.known_inputs:
                 right.values[value] = right.data(value, self.known_inputs[q])
             elif q in inputs:
-                right.values[value] = _assembled(left, right, right.layout_of(value), inputs[q])
+                right.values[value] = self._assembled(left, right, right.layout_of(value), inputs[q])
             else:
                 limits = self.ranges.get(("distributed", q), right.integer_limits(value))
                 right.values[value] = right.leaf(value, ("distributed parameter", q), limits)
+
+    def _assembled(self, left: Lifter, right: Lifter, layout: Layout, pieces: Sequence[tuple[Piece, int]]) -> Value:
+        """A distributed parameter put together from its pieces."""
+        if len(pieces) == 1 and pieces[0][0].module is None:
+            return on_devices(right, left.values[pieces[0][1]], layout)
+        store = right.store
+        parts: list[list[Any]] = [[] for _ in layout.blocks]
+        for piece, source in pieces:
+            value = left.values[source]
+            count = len(value.layout.dims) - len(layout.dims)
+            sources = [Source((0,), ()), Source(tuple(range(1, 1 + count)), (0,))]
+            sources += [Source((d + count,), (d,), -piece.starts[d - 1]) for d in range(1, len(layout.dims))]
+            for number, view in enumerate(move(store, value, layout, sources)):
+                block = layout.blocks[number]
+                where = [
+                    (inside(right, layout, block, d, piece.starts[d - 1], piece.limits[d - 1] - piece.starts[d - 1]), 1)
+                    for d in range(1, len(layout.dims))
+                ]
+                if piece.module is not None:
+                    where.append((_among(right, layout, block, self.places[piece.module]), 1))
+                parts[number].append((1, multiply(store, [*where, (view, 1)])))
+        return right.value(layout, [combine(store, p) for p in parts])
 
 
 def _integer(array: Array) -> bool:
@@ -274,36 +300,31 @@ def on_devices(lifter: Lifter, value: Value, layout: Layout) -> Value:
     return lifter.value(layout, move(lifter.store, value, layout, sources))
 
 
-def _assembled(left: Lifter, right: Lifter, layout: Layout, pieces: Sequence[tuple[Piece, int]]) -> Value:
-    """A distributed parameter put together from its pieces."""
-    if len(pieces) == 1:
-        return on_devices(right, left.values[pieces[0][1]], layout)
-    store = right.store
-    parts: list[list[Any]] = [[] for _ in layout.blocks]
-    for piece, source in pieces:
-        value = left.values[source]
-        count = len(value.layout.dims) - len(layout.dims)
-        sources = [Source((0,), ()), Source(tuple(range(1, 1 + count)), (0,))]
-        sources += [Source((d + count,), (d,), -piece.starts[d - 1]) for d in range(1, len(layout.dims))]
-        for number, view in enumerate(move(store, value, layout, sources)):
-            block = layout.blocks[number]
-            where = [
-                (inside(right, layout, block, d, piece.starts[d - 1], piece.limits[d - 1] - piece.starts[d - 1]), 1)
-                for d in range(1, len(layout.dims))
-            ]
-            parts[number].append((1, multiply(store, [*where, (view, 1)])))
-    return right.value(layout, [combine(store, p) for p in parts])
+def _among(lifter: Lifter, layout: Layout, block: Block, positions: Sequence[int]) -> View:
+    """1 on the devices at some consecutive mesh positions."""
+    return inside(lifter, layout, block, 0, positions[0], len(positions))
 
 
 def claimed(pair: Pair, claim: Claim) -> tuple[Value, Value]:
-    """(expected, actual) in one layout, partial values summed."""
+    """(expected, actual) in one layout, partial values summed, 0 where the claim says nothing."""
     right = pair.distributed
     actual = right.values[claim.actual]
     layout = actual.layout
     if claim.piece.partial:
         factors = _mesh_factors(pair, layout, claim.piece.partial)
         actual = right.value(layout, reduce_devices(right, actual, factors, "add"))
-    return on_devices(right, pair.baseline.values[claim.expected], layout), actual
+    expected = on_devices(right, pair.baseline.values[claim.expected], layout)
+    if claim.piece.module is None:
+        return expected, actual
+    positions = pair.places[claim.piece.module]
+    return _restricted(right, expected, positions), _restricted(right, actual, positions)
+
+
+def _restricted(lifter: Lifter, value: Value, positions: Sequence[int]) -> Value:
+    """The value on some devices, 0 on the others."""
+    layout = value.layout
+    where = [_among(lifter, layout, block, positions) for block in layout.blocks]
+    return lifter.value(layout, [multiply(lifter.store, ((w, 1), (v, 1))) for w, v in zip(where, value.views, strict=True)])
 
 
 def _mesh_factors(pair: Pair, layout: Layout, axes: Sequence[int]) -> list[int]:
