@@ -178,7 +178,7 @@ def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
     if len(operation.results) > 1:
         raise Unsupported("a scatter of several operands")
     store = lifter.store
-    kind = _scatter_kind(operation.computations[0])
+    kind = _scatter_kind(operation.computations[0], lifter.dtype(operation.results[0]))
     a = operation.instruction.attributes
     sizes = lifter.program.shapes[operation.operands[0]].dims
     updates = lifter.program.shapes[operation.operands[2]].dims
@@ -205,7 +205,9 @@ def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
     operand = lifter.aligned(operation.operands[0], target)
     if kind == "add":
         return [lifter.value(target, [combine(store, ((1, x), (1, y))) for x, y in zip(operand, added, strict=True)])]
-    if not (_single(updates, batch) or a.get("unique_indices") or _distinct(lifter, operation)):
+    widths = [(updates[window[d]] if d in window else 1, sizes[d]) for d in a["scatter_dims_to_operand_dims"]]
+    apart = all(width in (1, size) for width, size in widths)  # windows of different starts do not overlap
+    if not (_single(updates, batch) or (apart and (a.get("unique_indices") or _distinct(lifter, operation)))):
         raise Unsupported("a scatter that may write one element several times")
     hits = [multiply(store, conditions[n]) for n in range(extended.count)]
     hit = reduce_last(store, Value(extended, tuple(hits)), target, "add")
@@ -239,8 +241,8 @@ def _scatter_conditions(lifter, operation, extended, index_dims, window, where, 
     return found
 
 
-def _scatter_kind(computation: Computation) -> str:
-    if reducer_opcode(computation) == "add":
+def _scatter_kind(computation: Computation, dtype: str) -> str:
+    if reducer_opcode(computation) == "add" and dtype != "pred":  # whose addition is a logical or
         return "add"
     root = computation.instructions[computation.root]
     if root.opcode == "parameter" and root.attributes["index"] == 1:
