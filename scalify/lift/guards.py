@@ -124,7 +124,45 @@ def simplify(store: Store, factors: list[Factor]) -> tuple[Number, list[Factor]]
             facts = [fact_of(store, f) for f in factors]
             progress = changed = True
             break
+        else:
+            joined = _joined_digits(store, factors, facts)
+            if joined is not None:
+                factors = product.merge(joined)
+                facts = [fact_of(store, f) for f in factors]
+                progress = changed = True
     return (coef, factors) if changed else None
+
+
+def _joined_digits(store: Store, factors: list[Factor], facts: list[Fact | None]) -> list[Factor] | None:
+    """``[i = x rem K][q = x div K] = [x = K q + i]`` for ``0 <= i < K`` (both are made of ``x >= 0`` only)."""
+    for a, first in enumerate(facts):
+        low = _digit(store, first, "rem")
+        if low is None:
+            continue
+        x, divisor, i = low
+        found = bounds(i)
+        if found is None or found[0] < 0 or found[1] >= divisor:
+            continue
+        for b, second in enumerate(facts):
+            high = _digit(store, second, "quotient")
+            if high is None or high[:2] != (x, divisor):
+                continue
+            joined = equals_zero(store, combine(store, ((1, x), (-divisor, high[2]), (-1, i))))
+            rest = [f for n, f in enumerate(factors) if n not in (a, b)]
+            return rest + product.factors_of(joined) if joined.coef == 1 else None
+    return None
+
+
+def _digit(store: Store, fact: Fact | None, name: str) -> tuple[View, int, View] | None:
+    """``(x, K, e)`` when the fact says ``x name K = e``."""
+    if fact is None or fact.kind != "eq":
+        return None
+    entries, _ = form(fact.form)
+    for (term, at), c in entries.items():
+        if term.kind == "fn" and term.data[0] == name and c in (1, -1):
+            rest = combine(store, ((-c, fact.form), (1, View(1, term, at))))
+            return _argument(store, term.data[2][0], at), term.data[1], rest
+    return None
 
 
 def _under(store: Store, factor: Factor, fact: Fact | None, others: list[Fact]) -> View | None:
