@@ -233,11 +233,13 @@ def _scatter_conditions(lifter, operation, extended, index_dims, window, where, 
                 found[n].append((at_least_zero(lifter.store, starts[n]), 1))
                 top = combine(lifter.store, ((-1, starts[n]),), sizes[d] - width)
                 found[n].append((at_least_zero(lifter.store, top), 1))
-    for d, w in window.items():
-        if d not in a["scatter_dims_to_operand_dims"] and w in where:
-            zero = [lifter.store.constant(0)] * extended.count
+    zero = [lifter.store.constant(0)] * extended.count
+    for d, size in enumerate(sizes):
+        if d in a["scatter_dims_to_operand_dims"] or d in a["input_batching_dims"]:
+            continue
+        if size > 1 and (d not in window or window[d] in where):  # without an index of its own a window starts at 0
             for n in range(extended.count):
-                found[n] += one_hot(lifter, extended, [(d + 1, zero, where[w])], n)
+                found[n] += one_hot(lifter, extended, [(d + 1, zero, where[window[d]] if d in window else None)], n)
     return found
 
 
