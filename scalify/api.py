@@ -9,6 +9,8 @@ from pathlib import Path
 
 from scalify.errors import UsageError
 from scalify.hlo.module import Module
+from scalify.lift.custom_calls import Registry
+from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.pair import Pair, lift_pair
 from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
@@ -23,12 +25,14 @@ class Options:
 
     ``precision`` is ``real`` (numbers are reals, narrowing is reported) or ``exact`` (each rounding is kept as an uninterpreted function).
     ``limits`` overrides counted limits by name (:data:`scalify.prove.verify.DEFAULT_LIMITS`). ``source_root`` is the folder of the user's own
-    sources: findings name the innermost frame below it.
+    sources: findings name the innermost frame below it. ``registry`` says what custom calls mean
+    (:func:`scalify.lift.registry_file.read_registry`).
     """
 
     precision: str = "real"
     limits: Mapping[str, int] = field(default_factory=dict)
     source_root: Path | None = None
+    registry: Registry = BUILT_IN
 
 
 def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, options: Options | None = None) -> Report:
@@ -43,7 +47,7 @@ def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, 
     limits = _limits(options.limits)
     start = time.perf_counter()
     try:
-        pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], exact=options.precision == "exact")
+        pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact")
         lifted = time.perf_counter()
         outcomes = prove(pair, limits)
     except LimitReached as reached:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from scalify.hlo.module import Module
+    from scalify.lift.custom_calls import Registry
     from scalify.relation.model import Relation
     from scalify.report.model import Report
 
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     proof.add_argument(
         "--limit", type=assignments, action="append", metavar="NAME=N", help="counted limit of the search; the report names the one reached"
     )
+    proof.add_argument("--custom-calls", type=Path, metavar="FILE", help="registry file (YAML): what custom calls mean; extends the built-in one")
     proof.add_argument("--source-root", type=Path, metavar="DIR", help="report the innermost stack frame below this folder")
     results = parser.add_argument_group("results")
     for name in FORMATS:
@@ -92,7 +94,7 @@ def _check_files(options: argparse.Namespace, outputs: dict[str, Path]) -> None:
     graphs = [options.baseline, *options.distributed]
     for path in graphs:
         files.check_input(path, files.LARGEST_GRAPH)
-    texts = [path for path in (options.relation,) if path is not None]
+    texts = [path for path in (options.relation, options.custom_calls) if path is not None]
     for path in texts:
         files.check_input(path, files.LARGEST_TEXT)
     files.check_outputs(list(outputs.values()), [*graphs, *texts])
@@ -107,8 +109,15 @@ def _verify(options: argparse.Namespace) -> Report:
     distributed = [load(path) for path in options.distributed]
     relation = _relation(options, baseline, distributed)
     read = time.perf_counter() - start
-    settings = Options(precision=options.precision, limits=merged(options.limit), source_root=options.source_root)
+    settings = Options(options.precision, merged(options.limit), options.source_root, _registry(options.custom_calls))
     return _complete(verify(baseline, distributed, relation, settings), options, read)
+
+
+def _registry(path: Path | None) -> Registry:
+    from scalify.lift.known_calls import BUILT_IN
+    from scalify.lift.registry_file import read_registry
+
+    return BUILT_IN if path is None else read_registry(path)
 
 
 def _relation(options: argparse.Namespace, baseline: Module, distributed: list[Module]) -> Relation:

@@ -7,16 +7,20 @@ communicate must also come in one order in all modules, because that order decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scalify.errors import HloError
 from scalify.hlo.module import Computation, Instruction, Module
-from scalify.relation.model import Mesh
 from scalify.relation.modules import module_positions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from scalify.relation.model import Mesh
 
 PER_DEVICE = "per_device"  #: attribute of a constant: its data on every device, ``[mesh positions, *dims]``
 
@@ -69,7 +73,10 @@ class _Collation:
         first = self.modules[0]
         for number, module in enumerate(self.modules):
             if (module.num_partitions, module.num_replicas) != (first.num_partitions, first.num_replicas):
-                raise HloError(f"is compiled for other numbers of partitions and replicas than module 0, {first.name}", f"module {number}, {module.name}")
+                raise HloError(
+                    f"is compiled for other numbers of partitions and replicas than module 0, {first.name}",
+                    f"module {number}, {module.name}",
+                )
             if module.aliases != first.aliases:
                 raise HloError(f"aliases other results with parameters than module 0, {first.name}", f"module {number}, {module.name}")
         self._part(tuple([m.entry_name for m in self.modules]))
@@ -168,7 +175,7 @@ class _Collation:
         return HloError(f"{found}, but module 0 has {wanted}; modules of one mesh may differ in constants only", where)
 
 
-def _communicates(instruction: Instruction, talking: Set[str]) -> bool:
+def _communicates(instruction: Instruction, talking: AbstractSet[str]) -> bool:
     if any(name in instruction.attributes for name in _COMMUNICATES) or instruction.opcode in _EFFECTS:
         return True
     return any(c in talking for c in instruction.calls)

@@ -7,11 +7,14 @@ communicate, draw random numbers or keep state, and only somebody who knows it c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from scalify.hlo.module import Computation, Instruction, Module, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,17 @@ class Decomposition:
     body: Callable[[Call], Body]
 
 
-Semantics = Identity | Opaque | Decomposition
+Single = Identity | Opaque | Decomposition
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The first option that fits; one with a ``backend_config`` is for calls with exactly this one."""
+
+    options: tuple[tuple[str | None, Single], ...]
+
+
+Semantics = Single | Choice
 
 
 @dataclass(frozen=True)
@@ -126,27 +139,36 @@ class _Expansion:
         a = instruction.attributes
         call = Call(str(a.get("custom_call_target", "")), str(a.get("backend_config", "")), instruction.shape, operands)
         semantics = self.registry.entries.get(call.target)
-        try:
-            if semantics is None:
-                return instruction
-            if isinstance(semantics, Identity):
-                return _identity(instruction, call)
-            if isinstance(semantics, Opaque):
-                return replace(instruction, attributes={**a, _BATCH: _checked(call, semantics.batch(call))})
-            return self._inlined(instruction, semantics.body(call))
-        except Refused as reason:
-            return replace(instruction, attributes={**a, _REFUSED: str(reason)})
+        if semantics is None:
+            return instruction
+        reason = "no entry is for its backend_config"
+        for config, option in semantics.options if isinstance(semantics, Choice) else ((None, semantics),):
+            if config is None or config == call.config:
+                try:
+                    return self._replaced(instruction, call, option)
+                except Refused as refused:
+                    reason = str(refused)
+        return replace(instruction, attributes={**a, _REFUSED: reason})
+
+    def _replaced(self, instruction: Instruction, call: Call, semantics: Single) -> Instruction:
+        if isinstance(semantics, Identity):
+            return _identity(instruction, call)
+        if isinstance(semantics, Opaque):
+            return replace(instruction, attributes={**instruction.attributes, _BATCH: _checked(call, semantics.batch(call))})
+        return self._inlined(instruction, semantics.body(call))
 
     def _inlined(self, instruction: Instruction, body: Body) -> Instruction:
         prefix = f"custom call {len(self.added)}: "
-        names = {}
-        for helper in body.helpers:
-            names[helper.name] = prefix + helper.name
-            self.added[names[helper.name]] = _renamed(helper, names, None)
-        name = prefix + body.computation.name
-        names[body.computation.name] = name
-        self.added[name] = _renamed(body.computation, names, instruction)
-        return replace(instruction, opcode="call", attributes={}, calls=(name,))
+        names: dict[str, str] = {}
+        for computation in (*body.helpers, body.computation):
+            name = names[computation.name] = self._unused(prefix + computation.name)
+            self.added[name] = _renamed(computation, names, instruction if computation is body.computation else None)
+        return replace(instruction, opcode="call", attributes={}, calls=(names[body.computation.name],))
+
+    def _unused(self, name: str) -> str:
+        while name in self.module.computations:
+            name += "'"
+        return name
 
 
 def _renamed(computation: Computation, names: Mapping[str, str], call: Instruction | None) -> Computation:

@@ -254,7 +254,8 @@ def _resolve(store: Store, term: Term, at: tuple[int, ...], others: list[Fact], 
     if op == "clamp":
         return _resolve_clamp(store, attribute, view, others)
     if op == "wrap":
-        return view if _within(store, view, *attribute, others) else None
+        low, high = attribute
+        return view if _within(store, view, low, high, others) else None
     return _resolve_division(store, op, attribute, view, others)
 
 

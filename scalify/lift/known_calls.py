@@ -6,16 +6,18 @@ torch-neuronx and NeuronX Distributed emit, with operands and ``backend_config``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import pi, sqrt
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.module import Computation, Instruction, Shape
 from scalify.lift.custom_calls import Body, Call, Decomposition, Identity, Opaque, Pairs, Refused, Registry, Semantics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class _Builder:
