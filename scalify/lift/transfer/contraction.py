@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import DTYPES
-from scalify.hlo.module import Computation
+from scalify.hlo.module import Computation, Instruction
 from scalify.lift.einsum import total
 from scalify.lift.extremum import greatest, least, product_over
 from scalify.lift.functions import maximum, minimum
@@ -33,21 +33,26 @@ REDUCTIONS: dict[str, tuple[Reduction, Combiner]] = {
     "and": (least, minimum),
 }
 
-_PASSES = frozenset({"convert", "copy", "bitcast", "reshape"})
+def _passes(instructions: Sequence[Instruction], instruction: Instruction) -> bool:
+    """Whether an instruction hands its operand on; conversions do so between floats, where rounding is left aside."""
+    if len(instruction.operands) != 1 or instruction.opcode not in ("convert", "copy", "bitcast", "reshape"):
+        return False
+    before, after = instructions[instruction.operands[0]].shape.dtype, instruction.shape.dtype
+    return before == after or (DTYPES[before].is_float and DTYPES[after].is_float)
 
 
 def reducer_opcode(computation: Computation) -> str | None:
     """The opcode of a reducer that applies one commutative operation to its two parameters, through conversions; else None."""
     instructions = computation.instructions
     root = instructions[computation.root]
-    while root.opcode in _PASSES and len(root.operands) == 1:
+    while _passes(instructions, root):
         root = instructions[root.operands[0]]
     if root.opcode not in REDUCTIONS or len(root.operands) != 2:
         return None
     found = set()
     for operand in root.operands:
         source = instructions[operand]
-        while source.opcode in _PASSES and len(source.operands) == 1:
+        while _passes(instructions, source):
             source = instructions[source.operands[0]]
         if source.opcode != "parameter":
             return None

@@ -18,6 +18,7 @@ from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, lifts
 
 if TYPE_CHECKING:
+    from scalify.hlo.module import Shape
     from scalify.lift.layout import Block
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
@@ -69,14 +70,23 @@ def _transpose(lifter: Lifter, operation: Operation) -> list[Value]:
 def _reshape(lifter: Lifter, operation: Operation) -> list[Value]:
     value = lifter.values[operation.operands[0]]
     layout = lifter.result_layout(operation)
-    if lifter.program.shapes[operation.operands[0]].size != operation.shapes[0].size:
-        raise Unsupported("a bitcast that changes the number of elements")
-    if value.layout.flat_key == layout.flat_key:
+    before, after = lifter.program.shapes[operation.operands[0]], operation.shapes[0]
+    if (before.dtype, before.size) != (after.dtype, after.size):
+        raise Unsupported("a bitcast to another type")
+    rows = [_memory_order(operation.opcode, s) for s in (before, after)]
+    if value.layout.flat_key == layout.flat_key and all(list(r) == sorted(r) for r in rows):
         return [Value(layout, value.views)]
     sources = [Source((0,), (0,))]
-    groups = reshape_groups(value.layout.sizes[1:], layout.sizes[1:])
-    sources += [Source(tuple([d + 1 for d in left]), tuple([d + 1 for d in right])) for left, right in groups]
+    groups = reshape_groups(*[[s.dims[d] for d in r] for s, r in zip((before, after), rows, strict=True)])
+    sources += [Source(tuple([rows[0][d] + 1 for d in left]), tuple([rows[1][d] + 1 for d in right])) for left, right in groups]
     return [lifter.value(layout, move(lifter.store, value, layout, sources))]
+
+
+def _memory_order(opcode: str, shape: Shape) -> tuple[int, ...]:
+    """Dimensions from major to minor: as they are written, but for a bitcast of a value with another memory layout."""
+    if opcode == "reshape" or shape.layout is None:
+        return tuple(range(shape.rank))
+    return shape.layout[::-1]
 
 
 def identity_sources(rank: int) -> list[Source]:

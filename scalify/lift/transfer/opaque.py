@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.module import Computation, Module
 from scalify.lift.atoms import opaque
 from scalify.lift.collate import PER_DEVICE
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PURE = frozenset(
     {
         "convolution", "fft", "cholesky", "triangular-solve", "select-and-scatter", "reduce-window", "topk", "sort", "map", "scatter", "reduce",
-        "batch-norm-training", "batch-norm-inference", "batch-norm-grad", "dot", "bitcast-convert", "bitcast", "gather", "dynamic-slice",
+        "batch-norm-training", "batch-norm-inference", "batch-norm-grad", "dot", "bitcast-convert", "gather", "dynamic-slice",
         "stochastic-convert", "while", "conditional",
     }
 )  # fmt: skip
@@ -91,16 +92,26 @@ def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = Non
     for number, result in enumerate(operation.results):
         target = lifter.layout_of(result)
         limits = lifter.integer_limits(result)
+        kind = _result_kind(lifter, operation, result, batch)
         views = []
         for where in range(target.count):
             arguments = _arguments(lifter, operands, batch, target, where)
             content, places = _result_place(target, where, batch)
-            name = (*base, number, local, kinds, content, tuple([k for _, _, k in arguments]))
+            name = (*base, number, kind, local, kinds, content, tuple([k for _, _, k in arguments]))
             block = target.blocks[where]
             sizes = {s: n for s, n in enumerate(block.sizes)}
             views.append(opaque(lifter.store, name, [(v, core) for v, core, _ in arguments], places, sizes, limits))
         found.append(lifter.value(target, views))
     return found
+
+
+def _result_kind(lifter: Lifter, operation: Operation, result: int, batch: Batch) -> Hashable:
+    """What a result is besides its elements: type (all floats are reals, but not their bits), core dimensions, which ones are a batch."""
+    dtype = lifter.dtype(result)
+    fixed = {t for dims in batch.operands for t in dims.values()}
+    core = tuple([n for d, n in enumerate(operation.shapes[operation.results.index(result)].dims) if d + 1 not in fixed])
+    named = "float" if DTYPES[dtype].is_float and operation.opcode != "bitcast-convert" else dtype
+    return named, core, tuple([tuple(sorted(dims.items())) for dims in batch.operands])
 
 
 Argument = tuple[View, list[tuple[int, int]], Hashable]
