@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from scalify.hlo.semantics.values import Array, Handler, Op, Value
 
 
-def _identity(_op: Op, operands: Sequence[Value]) -> Value:
-    return operands[0]
+def _identity(op: Op, operands: Sequence[Value]) -> Value:
+    """The operand, or all of them where the result is their tuple."""
+    return tuple(operands) if op.shape.is_tuple and len(operands) == len(op.shape.elements) else operands[0]
 
 
 def _configured(op: Op) -> int:
@@ -44,12 +45,37 @@ def _rms_norm(op: Op, operands: Sequence[Array]) -> Array:
     return result
 
 
-def _softmax(_op: Op, operands: Sequence[Array]) -> Array:
-    """Softmax over the last dimension."""
+def _axis(op: Op, x: Array) -> int:
+    """The array axis of the dimension in ``backend_config``, the last one when there is none."""
+    dimension = _configured(op) if op.attributes.get("backend_config") else -1
+    rank = x.ndim - 1
+    if not -rank <= dimension < rank:
+        raise HloError(f"there is no dimension {dimension} to reduce")
+    return dimension % rank + 1
+
+
+def _softmax(op: Op, operands: Sequence[Array]) -> Array:
+    """Softmax over dimension ``backend_config``."""
     x = operands[0]
-    shifted = np.exp(x - x.max(axis=-1, keepdims=True))
-    result: Array = shifted / shifted.sum(axis=-1, keepdims=True)
+    axis = _axis(op, x)
+    shifted = np.exp(x - x.max(axis=axis, keepdims=True))
+    result: Array = shifted / shifted.sum(axis=axis, keepdims=True)
     return result
+
+
+def _arg_max(op: Op, operands: Sequence[Array]) -> Array:
+    """The first place of the greatest element along dimension ``backend_config``."""
+    result: Array = np.argmax(operands[0], axis=_axis(op, operands[0]))
+    return result
+
+
+def _arg_min(op: Op, operands: Sequence[Array]) -> Array:
+    result: Array = np.argmin(operands[0], axis=_axis(op, operands[0]))
+    return result
+
+
+def _erf(_op: Op, operands: Sequence[Array]) -> Array:
+    return UNARY["erf"](operands[0])
 
 
 def _gelu(_op: Op, operands: Sequence[Array]) -> Array:
@@ -74,8 +100,12 @@ def _top_k(op: Op, operands: Sequence[Array]) -> tuple[Any, ...]:
 
 
 CUSTOM_CALLS: dict[str, Callable[[Op, Sequence[Any]], Value]] = {
+    "AwsNeuronArgMax": _arg_max,
+    "AwsNeuronArgMin": _arg_min,
+    "AwsNeuronErf": _erf,
     "AwsNeuronGelu": _gelu,
     "AwsNeuronGeluApprxTanh": _gelu_tanh,
+    **{f"AwsNeuronModuleMarker{end}-{way}": _identity for end in ("Start", "End") for way in ("Forward", "Backward")},
     "AwsNeuronRmsNorm": _rms_norm,
     "AwsNeuronSilu": _silu,
     "AwsNeuronSoftmax": _softmax,
