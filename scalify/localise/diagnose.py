@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
-from scalify.lift.einsum import total
 from scalify.lift.lifter import Lifter
-from scalify.lift.pair import Pair
 from scalify.lift.program import Operation
 from scalify.lift.terms import Number, View
-from scalify.localise.known import Known
+from scalify.localise.known import Known, Status
 from scalify.report.model import Kind
 
 _REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
@@ -18,15 +14,15 @@ _LAYOUT = frozenset({"reshape", "transpose", "bitcast", "broadcast", "reverse"})
 _SLICES = frozenset({"slice", "dynamic-slice", "dynamic-update-slice", "gather", "scatter", "pad", "concatenate"})
 
 
-def diagnose(pair: Pair, known: Known, operation: Operation) -> tuple[Kind, str]:
+def diagnose(known: Known, operation: Operation) -> tuple[Kind, str]:
     """The kind of mistake and a sentence about it."""
-    lifter = pair.distributed
-    view = _first_unrelated(lifter, known, operation)
-    for test in (_missing_reduction, _wrong_scale):
-        found = test(pair, known, operation, view)
+    lifter = known.distributed
+    for test in (_missing_reduction, _wrong_order):
+        found = test(known, operation)
         if found is not None:
             return found
-    return _by_opcode(operation)
+    view = _first_unrelated(lifter, known, operation)
+    return _wrong_scale(known, operation, view) or _by_opcode(operation)
 
 
 def _first_unrelated(lifter: Lifter, known: Known, operation: Operation) -> View:
@@ -34,45 +30,30 @@ def _first_unrelated(lifter: Lifter, known: Known, operation: Operation) -> View
     return next((v for v in views if not known.has(v)), views[0])
 
 
-def _missing_reduction(pair: Pair, known: Known, operation: Operation, view: View) -> tuple[Kind, str] | None:
-    """The value summed over some mesh axes is a value of the baseline."""
-    for names, slots in _mesh_axes(pair, operation, view):
-        if known.has(total(pair.store, view, slots)):
-            text = f"the sum over {names} of this value is missing: `{operation.opcode}` gives a partial result that is used as if it were whole"
-            return Kind.MISSING_REDUCTION, text
+def _missing_reduction(known: Known, operation: Operation) -> tuple[Kind, str] | None:
+    """The operation takes a partial sum for a whole value, or gives one to the output."""
+    if operation.opcode in _COLLECTIVES:
+        return None
+    for value in (*operation.operands, *operation.results):
+        if known.status(value) is not Status.PARTIAL:
+            continue
+        axes = known.partial_axes(known.distributed.values[value])
+        if axes:
+            what = "reads a partial result" if value in operation.operands else "gives a partial result that is used as if it were whole"
+            return Kind.MISSING_REDUCTION, f"the sum over {' and '.join(axes)} of this value is missing: `{operation.opcode}` {what}"
     return None
 
 
-def _mesh_axes(pair: Pair, operation: Operation, view: View) -> list[tuple[str, dict[int, int]]]:
-    """Sets of mesh axes that the view varies over: names for the message, and its slots."""
-    layout = pair.distributed.values[operation.results[0]].layout
-    if not layout.plain:
-        return []
-    block = layout.blocks[0]
-    axes = []
-    stride = 1
-    for name, size in reversed(pair.relation.mesh.axes):
-        slots, below = {}, 1
-        for f in reversed(layout.range(0)):
-            if stride <= below < stride * size:
-                slots.update({s: block.sizes[s] for s in block.slots[f] if s in view.at})
-            below *= layout.factors[f].size
-        if slots:
-            axes.append((name, slots))
-        stride *= size
-    found = []
-    for count in range(1, len(axes) + 1):
-        for chosen in combinations(reversed(axes), count):
-            merged: dict[int, int] = {}
-            for _, slots in chosen:
-                merged |= slots
-            found.append((" and ".join(name for name, _ in chosen), merged))
-    return found
+def _wrong_order(known: Known, operation: Operation) -> tuple[Kind, str] | None:
+    if any(known.status(r) is Status.REORDERED for r in operation.results):
+        text = f"`{operation.opcode}` gives the baseline's elements in an order of dimensions that the baseline does not have"
+        return Kind.WRONG_LAYOUT, text
+    return None
 
 
-def _wrong_scale(pair: Pair, known: Known, operation: Operation, view: View) -> tuple[Kind, str] | None:
-    coefs = known.terms.get(view.term)
-    if not coefs or not view.coef:
+def _wrong_scale(known: Known, operation: Operation, view: View) -> tuple[Kind, str] | None:
+    coefs = known.coefficients.get(view.term)
+    if not coefs or not view.coef or view.term.kind == "one":
         return None
     ratio = _ratio(view.coef, coefs[0])
     if operation.opcode in _REDUCTIONS:

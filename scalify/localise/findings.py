@@ -19,7 +19,7 @@ MOST_DIAGNOSED = 200
 
 def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None) -> tuple[Finding, ...]:
     """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved."""
-    known = Known.of(pair.baseline, len(pair.baseline.program.operations))
+    known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
     errors = _errors(pair, known, failing, source_root) if failing else []
     return (*errors, *_precision(pair, source_root))
 
@@ -37,7 +37,7 @@ def _finding(pair: Pair, known: Known, suspect: Suspect, unsupported: dict[int, 
     where = place(operation.instruction, source_root)
     if id(operation) in unsupported:
         return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], where)
-    kind, message = diagnose(pair, known, operation)
+    kind, message = diagnose(known, operation)
     return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
 
 

@@ -1,50 +1,121 @@
-"""Which values of the distributed graph are related to the baseline: the same coefficient and term, block by block."""
+"""How the values of the distributed graph stand to those of the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
+from itertools import combinations
 
-from scalify.lift.layout import Value
+from scalify.lift.einsum import total
+from scalify.lift.layout import Layout, Value
 from scalify.lift.lifter import Lifter
 from scalify.lift.program import Operation
-from scalify.lift.terms import Number, Term, View
+from scalify.lift.terms import FRESH, Number, Term, View
 
 Key = tuple[Number, Term]
 
 
+class Status(Enum):
+    """``RELATED``: the baseline has the value. ``PARTIAL``: it has the sum over some mesh axes. ``REORDERED``: it has the elements, in no
+    such order of dimensions. ``CONSTANT``: the same number everywhere. ``NEW``: none of these."""
+
+    RELATED = "related"
+    PARTIAL = "partial"
+    REORDERED = "reordered"
+    CONSTANT = "constant"
+    NEW = "new"
+
+
 @dataclass
 class Known:
-    """What the baseline computes: ``operations[coef, term]`` are the operations with that value in some block, first first."""
+    """What the baseline computes: operations by (coefficient, term), coefficients by term, orders of labels by (coefficient, term)."""
 
+    lifter: Lifter
+    distributed: Lifter
+    mesh: tuple[tuple[str, int], ...]
     operations: dict[Key, list[Operation]] = field(default_factory=dict)
-    terms: dict[Term, list[Number]] = field(default_factory=dict)
+    coefficients: dict[Term, list[Number]] = field(default_factory=dict)
+    orders: dict[Key, set[tuple[int, ...]]] = field(default_factory=dict)
+    _status: dict[int, Status] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, lifter: Lifter, count: int) -> Known:
-        """What the first ``count`` operations of a lifted program compute."""
-        known = cls()
-        for operation in lifter.program.operations[:count]:
+    def of(cls, baseline: Lifter, distributed: Lifter, mesh: tuple[tuple[str, int], ...]) -> Known:
+        """Everything that the baseline's program and the relation compute."""
+        known = cls(baseline, distributed, mesh)
+        for operation in baseline.program.operations:
             for result in operation.results:
-                known.add(operation, lifter.values[result])
+                known._add(operation, baseline.values[result])
         return known
 
-    def add(self, operation: Operation, value: Value) -> None:
-        for coef, term, _ in value.views:
-            found = self.operations.setdefault((coef, term), [])
+    def _add(self, operation: Operation, value: Value) -> None:
+        for number, view in enumerate(value.views):
+            key = (view.coef, view.term)
+            found = self.operations.setdefault(key, [])
             if len(found) < 64 and (not found or found[-1] is not operation):
                 found.append(operation)
-            coefs = self.terms.setdefault(term, [])
-            if coef not in coefs:
-                coefs.append(coef)
+            coefs = self.coefficients.setdefault(view.term, [])
+            if view.coef not in coefs:
+                coefs.append(view.coef)
+            self.orders.setdefault(key, set()).add(_order(value.layout, number, view))
 
     def has(self, view: View) -> bool:
-        """Whether the baseline has the value; constants and indices are nobody's mistake by themselves."""
-        coef, term, _ = view
-        return (coef, term) in self.operations or term.kind in ("one", "iota")
+        """Whether the baseline has the value, in whatever order of dimensions; an index is nobody's mistake by itself."""
+        return (view.coef, view.term) in self.operations or view.term.kind == "iota"
 
-    def relates(self, value: Value) -> bool:
-        return all(self.has(v) for v in value.views)
+    def status(self, value: int) -> Status:
+        """How a distributed value stands."""
+        found = self._status.get(value)
+        if found is None:
+            found = self._status[value] = self._judge(self.distributed.values[value])
+        return found
+
+    def _judge(self, value: Value) -> Status:
+        if all(v.term.kind == "one" for v in value.views):
+            return Status.CONSTANT
+        if all(self.has(v) for v in value.views):
+            ordered = all(self._in_order(value.layout, n, v) for n, v in enumerate(value.views))
+            return Status.RELATED if ordered else Status.REORDERED
+        if value.layout.plain and self.partial_axes(value) is not None:
+            return Status.PARTIAL
+        return Status.NEW
+
+    def _in_order(self, layout: Layout, number: int, view: View) -> bool:
+        """Whether some baseline value has the labels in an order that contains the distributed value's."""
+        mine = _order(layout, number, view)
+        return view.term.kind == "iota" or any(_is_subsequence(mine, order) for order in self.orders[view.coef, view.term])
+
+    def partial_axes(self, value: Value) -> tuple[str, ...] | None:
+        """The mesh axes over which the sum of the value is the baseline's, up to a factor; None when there are none."""
+        view = value.views[0]
+        for names, slots in self._axis_sets(value.layout, view):
+            summed = total(self.lifter.store, view, slots)
+            if summed.term in self.coefficients and summed.term.kind != "one":
+                return names
+        return None
+
+    def _axis_sets(self, layout: Layout, view: View) -> list[tuple[tuple[str, ...], dict[int, int]]]:
+        """Sets of mesh axes that the view varies over, with its slots."""
+        block = layout.blocks[0]
+        axes = []
+        stride = 1
+        for name, size in reversed(self.mesh):
+            slots, below = {}, 1
+            for f in reversed(layout.range(0)):
+                if stride <= below < stride * size:
+                    slots.update({s: block.sizes[s] for s in block.slots[f] if s in view.at})
+                below *= layout.factors[f].size
+            if slots:
+                axes.append((name, slots))
+            stride *= size
+        found = []
+        for count in range(1, len(axes) + 1):
+            for chosen in combinations(axes[::-1], count):
+                merged: dict[int, int] = {}
+                for _, slots in chosen:
+                    merged |= slots
+                found.append((tuple([name for name, _ in chosen]), merged))
+        return found
 
     def counterpart(self, views: Iterable[View], opcode: str) -> Operation | None:
         """A baseline operation with one of these values, of the same opcode if there is one."""
@@ -55,3 +126,15 @@ class Known:
                     return operation
                 first = first or operation
         return first
+
+
+def _order(layout: Layout, number: int, view: View) -> tuple[int, ...]:
+    """The term's labels in the order of the value's local dimensions."""
+    devices = len(layout.slots(0, layout.blocks[number]))
+    placed = sorted((slot, label) for label, slot in enumerate(view.at) if devices <= slot < FRESH)
+    return tuple([label for _, label in placed])
+
+
+def _is_subsequence(short: tuple[int, ...], long: tuple[int, ...]) -> bool:
+    rest = iter(long)
+    return all(label in rest for label in short)

@@ -1,17 +1,19 @@
 """The first instructions whose operands are related to the baseline and whose own value is not.
 
-Only those count from which a failing output is reached through values that are themselves unrelated: a partial sum that a later all-reduce completes
-is no suspect, and what merely follows from a suspect is none either.
+Only those count from which a failing output is reached through values that are themselves unrelated: what merely follows from a suspect is none. A
+partial sum counts as related: the instruction that takes it for a whole value is to blame, or the collective that completes it wrongly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalify.lift.lifter import Lifter
 from scalify.lift.program import Operation
-from scalify.localise.known import Known
+from scalify.localise.known import Known, Status
+
+_GIVEN = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Suspect:
     operation: Operation
 
 
-def failing(lifter: Lifter, known: Known, outputs: Iterable[int]) -> set[int]:
+def failing(lifter: Lifter, known: Known, outputs: Sequence[int]) -> set[int]:
     """Values that are unrelated and reach a failing output through unrelated values only (the outputs included)."""
     producers = {r: o for o in lifter.program.operations for r in o.results}
     found: set[int] = set()
@@ -33,19 +35,32 @@ def failing(lifter: Lifter, known: Known, outputs: Iterable[int]) -> set[int]:
             continue
         found.add(value)
         operation = producers.get(value)
-        if operation is not None:
-            pending.extend(o for o in operation.operands if not known.relates(lifter.values[o]))
+        if operation is not None and operation.opcode not in _GIVEN:
+            pending.extend(o for o in _blamed(known, value, operation) if producers[o].opcode not in _GIVEN)
     return found
+
+
+def _blamed(known: Known, value: int, operation: Operation) -> list[int]:
+    """The operands that may carry the fault: new ones; else, where all are related, those in another order; constants of a constant."""
+    statuses = {o: known.status(o) for o in operation.operands}
+    new = [o for o, s in statuses.items() if s is Status.NEW]
+    if new:
+        return new
+    if known.status(value) is Status.CONSTANT:
+        return [o for o, s in statuses.items() if s is Status.CONSTANT]
+    return [o for o, s in statuses.items() if s is Status.REORDERED]
 
 
 def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspect]:
-    """In data-flow order. Where every operand chain is related, the producer of the output itself."""
+    """In data-flow order; operations without a lifting first, as nothing can be said of what follows them."""
     bad = failing(lifter, known, outputs)
-    found = []
+    unknown = {id(o) for o, _ in lifter.unsupported}
+    first, found = [], []
     for position, operation in enumerate(lifter.program.operations):
         if not any(r in bad for r in operation.results):
             continue
-        if any(o in bad for o in operation.operands):
-            continue
-        found.append(Suspect(position, operation))
-    return found
+        if id(operation) in unknown:
+            first.append(Suspect(position, operation))
+        elif not any(o in bad for o in operation.operands):
+            found.append(Suspect(position, operation))
+    return first + found
