@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from scalify.hlo.module import ReplicaGroups, Shape
+from scalify.hlo.semantics.collectives import device_groups
 from scalify.lift.axes import MOST_SEGMENTS, Axis, find, make_product, make_sum, unify, unify_products
 from scalify.lift.custom_calls import batch_of
 from scalify.lift.groups import Digits, cuts, fit, group_digits
@@ -115,11 +116,10 @@ class Side:
                 self.axes[result] = axes
 
     def groups(self, operation: Operation) -> Digits | None:
-        """The digits of the operation's replica groups."""
-        groups = operation.instruction.attributes.get("replica_groups") or ReplicaGroups(())
-        ids = [d for d, _ in sorted(self.positions.items(), key=lambda x: x[0])]
-        written = groups.groups or (tuple(ids),)
-        return group_digits(written, self.positions, self.program.devices)
+        """The digits of the operation's replica groups; None where they are none."""
+        if not isinstance(operation.instruction.attributes.get("replica_groups"), ReplicaGroups):
+            return None
+        return group_digits(device_groups(operation.instruction, *self.program.counts), self.positions, self.program.devices)
 
     def device_axes(self, digits: Digits) -> list[Axis] | None:
         """Axes for digits of the mesh position, demanded of the device axis; major to minor as in ``digits``."""
@@ -454,7 +454,7 @@ def _dynamic_update_slice(side: Side, operation: Operation) -> list[Axes]:
 
 
 # -- collectives ---------------------------------------------------------------------------------------------------------
-@infers("all-reduce", "all-reduce-start")
+@infers("all-reduce")
 def _all_reduce(side: Side, operation: Operation) -> list[Axes]:
     digits = side.groups(operation)
     if digits:
@@ -462,7 +462,7 @@ def _all_reduce(side: Side, operation: Operation) -> list[Axes]:
     return identity(side, operation)
 
 
-@infers("all-gather", "all-gather-start")
+@infers("all-gather")
 def _all_gather(side: Side, operation: Operation) -> list[Axes]:
     dim = operation.instruction.attributes["dimensions"][0]
     digits = side.groups(operation)
@@ -518,7 +518,7 @@ def _all_to_all(side: Side, operation: Operation) -> list[Axes]:
     return [axes]
 
 
-for _opcode in ("collective-permute", "collective-broadcast", "collective-permute-start", "all-reduce-done", "all-gather-done", "collective-permute-done"):
+for _opcode in ("collective-permute", "collective-broadcast"):
     RULES[_opcode] = identity
 
 for _opcode in (

@@ -8,7 +8,7 @@ stages need no arithmetic of their own. Device order is that of mesh positions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ MOST_TRIPS = 4096
 DEPTH = 64
 
 _INLINED = frozenset({"call", "fusion", "async-start"})
-_ALIASES = frozenset({"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update"})
+_ALIASES = frozenset({"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update", "all-reduce-done"})
+_STARTED = {f"{opcode}-start": opcode for opcode in ("all-reduce", "all-gather", "collective-permute")}
+_DONE = frozenset(f"{opcode}-done" for opcode in ("all-gather", "collective-permute"))
 _NEVER_KNOWN = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "custom-call", "parameter"})
 
 
@@ -63,6 +65,12 @@ class Program:
     known: dict[int, Array] = field(default_factory=dict)
     parameters: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(replicas, partitions) on the devices; a module that says nothing of them is one replica."""
+        replicas, partitions = self.module.num_replicas, self.module.num_partitions
+        return (replicas, partitions) if replicas * partitions == self.devices else (1, self.devices)
 
     def value(self, shape: Shape) -> int:
         self.shapes.append(shape)
@@ -156,7 +164,21 @@ class _Flattener:
             return self._while(instruction, operands[0], depth)
         if opcode == "conditional":
             return self._conditional(instruction, operands, depth)
+        if opcode in _STARTED:
+            return self._started(instruction, operands)
+        if opcode in _DONE and isinstance(operands[0], tuple):
+            return operands[0][1]
         return self._plain(instruction, operands)
+
+    def _started(self, instruction: Instruction, operands: list[Tree]) -> Tree:
+        """An asynchronous collective as the plain one: its value is ready at once; what it hands to its ``-done`` is (operands, results)."""
+        plain = replace(instruction, opcode=_STARTED[instruction.opcode])
+        if plain.opcode == "all-reduce":
+            return self._plain(plain, operands)
+        if len(plain.shape.elements) < 2:  # noqa: PLR2004
+            raise HloError("has no result beside its operands", instruction.name)
+        result = self._plain(replace(plain, shape=plain.shape.elements[1]), operands)
+        return (tuple(operands) if len(operands) > 1 else operands[0], result, *[None] * (len(plain.shape.elements) - 2))
 
     def _element(self, instruction: Instruction, operand: Tree) -> Tree:
         index = instruction.attributes["index"]

@@ -18,17 +18,18 @@ from scalify.hlo.semantics.values import Array, Handler, Op, Scope, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scalify.hlo.module import Instruction
+
 Groups = list[list[int]]
 PERMUTING = ("all-to-all", "collective-broadcast", "collective-permute", "collective-permute-start")
 """With a channel these work across partitions, the others across replicas and partitions at once."""
 
 
-def device_groups(op: Op) -> Groups:
+def device_groups(instruction: Instruction, replicas: int, partitions: int) -> Groups:
     """Groups of device ids, each in its own order."""
-    replicas, partitions = op.scope.machine.counts
-    groups: ReplicaGroups = op.attributes["replica_groups"]
-    channel, flat = op.attributes.get("channel_id"), op.attributes.get("use_global_device_ids", False)
-    joint = channel is not None and not flat and op.instruction.opcode not in PERMUTING
+    groups: ReplicaGroups = instruction.attributes["replica_groups"]
+    channel, flat = instruction.attributes.get("channel_id"), instruction.attributes.get("use_global_device_ids", False)
+    joint = channel is not None and not flat and instruction.opcode not in PERMUTING
     if replicas == 1 or partitions == 1:
         # Across replicas and partitions at once, the group of the only replica is all of its partitions.
         whole = joint and groups.groups == ((0,),)
@@ -49,7 +50,7 @@ def _lists(groups: ReplicaGroups, devices: int) -> Groups:
 def _lane_groups(op: Op, *, cover: bool) -> Groups:
     """The groups as lanes. :raises HloError: overlapping groups, or a group that only some of the running devices belong to."""
     lane = _lane_of(op.scope)
-    groups = device_groups(op)
+    groups = device_groups(op.instruction, *op.scope.machine.counts)
     members = [d for g in groups for d in g]
     if len(set(members)) != len(members) or any(not 0 <= d < op.scope.machine.devices for d in members):
         raise HloError("replica groups repeat a device or name one that does not exist")
@@ -153,20 +154,19 @@ def _collective_broadcast(op: Op, operands: Sequence[Array]) -> Array:
     return result
 
 
-def device_pairs(op: Op) -> list[tuple[int, int]]:
+def device_pairs(instruction: Instruction, replicas: int, partitions: int) -> list[tuple[int, int]]:
     """Source and target device ids of a collective-permute."""
-    replicas, partitions = op.scope.machine.counts
-    pairs = [(int(s), int(t)) for s, t in op.attributes["source_target_pairs"]]
+    pairs = [(int(s), int(t)) for s, t in instruction.attributes["source_target_pairs"]]
     if replicas == 1 or partitions == 1:
         return pairs
-    if op.attributes.get("channel_id") is not None:
+    if instruction.attributes.get("channel_id") is not None:
         return [(r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in pairs]
     return [(s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in pairs]
 
 
 def _collective_permute(op: Op, operands: Sequence[Array]) -> Any:
     """A device that no pair names as target gets zeros."""
-    lane, pairs = _lane_of(op.scope), device_pairs(op)
+    lane, pairs = _lane_of(op.scope), device_pairs(op.instruction, *op.scope.machine.counts)
     if len({s for s, _ in pairs}) != len(pairs) or len({t for _, t in pairs}) != len(pairs):
         raise HloError("source_target_pairs repeat a source or a target")
     if any(not 0 <= d < op.scope.machine.devices for pair in pairs for d in pair):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalify.hlo.semantics.collectives import device_groups, device_pairs
 from scalify.lift.atoms import from_array
 from scalify.lift.compare import equals_zero
 from scalify.lift.einsum import total
@@ -137,7 +138,7 @@ def _relabelled(layout: Layout, view: View, choice: Sequence[int], factors: Sequ
     return View(coef, term, tuple([names.get(s, s) for s in at]))
 
 
-@lifts("all-reduce", "all-reduce-start")
+@lifts("all-reduce")
 def _all_reduce(lifter: Lifter, operation: Operation) -> list[Value]:
     found = []
     for operand, result in zip(operation.operands, operation.results, strict=True):
@@ -153,17 +154,11 @@ def _all_reduce(lifter: Lifter, operation: Operation) -> list[Value]:
     return found
 
 
-@lifts("all-reduce-done", "all-gather-done", "collective-permute-done", "collective-broadcast-done")
-def _done(lifter: Lifter, operation: Operation) -> list[Value]:
-    return [lifter.values[o] for o in operation.operands[-len(operation.results) :]]
-
-
-@lifts("all-gather", "all-gather-start")
+@lifts("all-gather")
 def _all_gather(lifter: Lifter, operation: Operation) -> list[Value]:
     dim = operation.instruction.attributes["dimensions"][0] + 1
-    results = operation.results[-len(operation.operands) :]
-    found = [lifter.values[o] for o in operation.operands] if len(results) < len(operation.results) else []
-    for operand, result in zip(operation.operands, results, strict=True):
+    found = []
+    for operand, result in zip(operation.operands, operation.results, strict=True):
         value = lifter.values[operand]
         target = lifter.layout_of(result)
         factors = device_factors(lifter, operation, value.layout)
@@ -290,19 +285,21 @@ def _swapped(lifter, views, block, factors, sizes, picks):  # type: ignore[no-un
     return combine(store, parts)
 
 
-@lifts("collective-permute", "collective-permute-start", "collective-broadcast")
+@lifts("collective-permute", "collective-broadcast")
 def _collective_permute(lifter: Lifter, operation: Operation) -> list[Value]:
     if operation.opcode == "collective-broadcast":
-        pairs = [(g[0], d) for g in operation.instruction.attributes["replica_groups"].groups for d in g]
+        groups = device_groups(operation.instruction, *lifter.program.counts)
+        pairs = [(g[0], d) for g in groups for d in g]
     else:
-        pairs = list(operation.instruction.attributes["source_target_pairs"])
+        pairs = device_pairs(operation.instruction, *lifter.program.counts)
     source = np.full(lifter.program.devices, -1, dtype=np.int64)
     for a, b in pairs:
         if a not in lifter.side.positions or b not in lifter.side.positions:
             raise Unsupported("a permutation of devices that do not exist")
+        if source[lifter.side.positions[b]] != -1:
+            raise Unsupported("a permutation with two sources for one device")
         source[lifter.side.positions[b]] = lifter.side.positions[a]
-    results = [_permuted(lifter, lifter.values[o], source) for o in operation.operands[: len(operation.results)]]
-    return [*results, *[lifter.values[o] for o in operation.operands[: len(operation.results) - len(results)]]]
+    return [_permuted(lifter, lifter.values[o], source) for o in operation.operands]
 
 
 def _permuted(lifter: Lifter, value: Value, source: np.ndarray) -> Value:  # type: ignore[type-arg]

@@ -47,8 +47,9 @@ def position(lifter: Lifter, layout: Layout, block: Block, dim: int) -> View:
 
 @lifts("partition-id", "replica-id")
 def _device_id(lifter: Lifter, operation: Operation) -> list[Value]:
+    _, partitions = lifter.program.counts
     ids = np.array(lifter.device_ids, dtype=np.int64)
-    return [lifter.data(operation.results[0], ids)]
+    return [lifter.data(operation.results[0], ids % partitions if operation.opcode == "partition-id" else ids // partitions)]
 
 
 @lifts("broadcast")
