@@ -1,0 +1,56 @@
+"""Arithmetic of real numbers: what brings sums and products into normal form, and distributivity."""
+
+from __future__ import annotations
+
+from scalify.prove.rule import Rule
+
+_FIELD = "an axiom of the field of reals, or two applied in turn"
+
+
+def _simplify(name: str, left: str, right: str, *when: str, why: str = _FIELD) -> Rule:
+    return Rule(name, "ring", left, right, why, when, phase="simplify")
+
+
+RULES = (
+    _simplify("add-flat", "(+ (+ *r) *s)", "(+ *r *s)", why="addition is associative"),
+    _simplify("add-one", "(+ x)", "x"),
+    _simplify("add-none", "(+)", "0"),
+    _simplify("add-constants", "(+ (num p) (num q) *r)", "(+ (num (+ p q)) *r)"),
+    _simplify("add-zero", "(+ 0 *r)", "(+ *r)"),
+    _simplify("add-equal", "(+ x x *r)", "(+ (scale 2 x) *r)"),
+    _simplify("add-like", "(+ x (scale q x) *r)", "(+ (scale (+ q 1) x) *r)"),
+    _simplify("add-alike", "(+ (scale p x) (scale q x) *r)", "(+ (scale (+ p q) x) *r)"),
+    _simplify("scale-sum", "(scale q (+ *r))", "(+ (each (scale q _) *r))", why="multiplication distributes over addition"),
+    _simplify("scale-scale", "(scale p (scale q x))", "(scale (* p q) x)"),
+    _simplify("scale-one", "(scale 1 x)", "x"),
+    _simplify("scale-zero", "(scale 0 x)", "0", why="every expression is finite; values that may be infinite are never opened"),
+    _simplify("scale-constant", "(scale p (num q))", "(num (* p q))"),
+    _simplify("mul-flat", "(* (* *r) *s)", "(* *r *s)", why="multiplication is associative"),
+    _simplify("mul-one", "(* x)", "x"),
+    _simplify("mul-none", "(*)", "1"),
+    _simplify("mul-constant", "(* (num q) *r)", "(scale q (* *r))"),
+    _simplify("mul-scale", "(* (scale q x) *r)", "(scale q (* x *r))"),
+    _simplify("mul-boolean", "(* x x *r)", "(* x *r)", "(boolean x)", why="0 * 0 = 0 and 1 * 1 = 1"),
+    _simplify("mul-inverse", "(* x (inv x) *r)", "(* *r)", "(nonzero x)", why="x * 1/x = 1 for x other than 0"),
+    Rule("distribute", "ring", "(* (+ *r) *s)", "(+ (each (* _ *s) *r))", "multiplication distributes over addition"),
+    Rule("inverse-product", "ring", "(inv (* *r))", "(* (each (inv _) *r))", "1/(x y) = 1/x 1/y where both are defined"),
+    Rule("inverse-scale", "ring", "(inv (scale q x))", "(scale (/ 1 q) (inv x))", "1/(q x) = 1/q 1/x", ("(!= q 0)",)),
+    Rule("inverse-constant", "ring", "(inv (num q))", "(num (/ 1 q))", "division of rationals", ("(!= q 0)",)),
+    Rule("inverse-inverse", "ring", "(inv (inv x))", "x", "1/(1/x) = x", ("(nonzero x)",)),
+    Rule(
+        "inverse-clears",
+        "ring",
+        "(inv (+ (* (inv d) *r) *s))",
+        "(* d (inv (+ (* *r) (each (* d _) *s))))",
+        "numerator and denominator are multiplied by d; for d other than 0 both are defined for the same values",
+        ("(nonzero d)",),
+    ),
+    Rule(
+        "inverse-clears-one",
+        "ring",
+        "(inv (+ (inv d) *s))",
+        "(* d (inv (+ 1 (each (* d _) *s))))",
+        "numerator and denominator are multiplied by d; for d other than 0 both are defined for the same values",
+        ("(nonzero d)",),
+    ),
+)

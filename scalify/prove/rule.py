@@ -1,0 +1,98 @@
+"""What a rewrite rule is: one declaration, from which the egglog text, the documentation and the checks are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from scalify.errors import ConfigError
+from scalify.prove.pattern import Node, infix, parse_condition, parse_pattern
+
+#: when a rule runs: ``simplify`` replaces the left side until nothing changes, ``expand`` adds the right side once a round
+PHASES = ("simplify", "expand")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``left = right`` wherever the conditions hold.
+
+    ``when``: conditions that the engine must derive before the rule may fire. ``assumes``: what it cannot derive and the result then lists.
+    ``why``: the soundness argument. ``program``: egglog text for the few rules that patterns cannot spell; ``statement`` then
+    says what it states, and ``instances`` yields pairs of numbers that must agree. Without ``program`` the instances are made from the patterns.
+    """
+
+    name: str
+    family: str
+    left: str
+    right: str
+    why: str
+    when: tuple[str, ...] = ()
+    phase: str = "expand"
+    assumes: str = ""
+    program: tuple[str, ...] = ()
+    instances: Callable[[], Sequence[tuple[float, float]]] | None = field(default=None, compare=False)
+    user: bool = False
+
+    @cached_property
+    def lhs(self) -> Node:
+        return parse_pattern(self.left)
+
+    @cached_property
+    def rhs(self) -> Node:
+        return parse_pattern(self.right)
+
+    @cached_property
+    def conditions(self) -> tuple[Node, ...]:
+        return tuple([parse_condition(c) for c in self.when])
+
+    @cached_property
+    def statement(self) -> str:
+        """The rule as a line of algebra."""
+        if self.program:
+            return f"{self.left} = {self.right}"
+        return f"{infix(self.lhs)} = {infix(self.rhs)}"
+
+    @cached_property
+    def requirement(self) -> str:
+        """The conditions as a line of text, empty when there are none."""
+        return ", ".join(self.when if self.program else map(_said, self.conditions))
+
+    def validate(self) -> None:
+        """:raises ConfigError: a right side or condition that speaks of what the left side does not bind."""
+        if self.program:
+            return
+        if self.lhs.op in ("var", "rest"):
+            raise ConfigError(f"rule {self.name}: the left side must not be a lone variable")
+        bound = _names(self.lhs)
+        for tree in (self.rhs, *self.conditions):
+            loose = sorted(_names(tree) - bound)
+            if loose:
+                raise ConfigError(f"rule {self.name}: {', '.join(loose)} does not occur on the left")
+        if any(node.op == "each" for node in self.lhs):
+            raise ConfigError(f"rule {self.name}: each is for right sides")
+
+
+def _said(condition: Node) -> str:
+    if condition.op == "free":
+        return f"{infix(condition.args[1])} independent of {infix(condition.args[0])}"
+    if condition.op in ("<", "<=", "!="):
+        return infix(condition)
+    return f"{infix(condition.args[0])} {condition.op}"
+
+
+def _names(tree: Node) -> set[str]:
+    return {("*" if n.op == "rest" else "") + n.name for n in tree if n.op in ("var", "rest") and n.name != "_"}
+
+
+@dataclass(frozen=True)
+class Law:
+    """A normal form of the term constructors, declared for the catalogue: it holds by construction, not by search."""
+
+    name: str
+    family: str
+    statement: str
+    when: str
+    why: str
+    where: str
+    checked: str
