@@ -120,7 +120,7 @@ class _Collation:
             part.made[row] = self._emit(part, instructions, operands)
             stack.pop()
         self._check_order(part)
-        return Computation(part.name, tuple(part.rows), part.made[root])
+        return _in_first_order(part, part.made[root])
 
     def _operands(self, part: _Part, instructions: Sequence[Instruction]) -> list[Row]:
         """The nodes of the operands. :raises HloError: the instructions differ."""
@@ -173,6 +173,15 @@ class _Collation:
         module = self.modules[number]
         where = f"module {number}, {module.name}: {part.sources[number].name}"
         return HloError(f"{found}, but module 0 has {wanted}; modules of one mesh may differ in constants only", where)
+
+
+def _in_first_order(part: _Part, root: int) -> Computation:
+    """The computation with its instructions in the order of the first module, operands first as there."""
+    rows = sorted(part.made, key=lambda row: row[0])
+    place = {part.made[row]: number for number, row in enumerate(rows)}
+    ordered = [part.rows[part.made[row]] for row in rows]
+    moved = [replace(i, operands=tuple([place[o] for o in i.operands])) for i in ordered]
+    return Computation(part.name, tuple(moved), place[root])
 
 
 def _communicates(instruction: Instruction, talking: AbstractSet[str]) -> bool:

@@ -119,7 +119,10 @@ class Side:
         """The digits of the operation's replica groups; None where they are none."""
         if not isinstance(operation.instruction.attributes.get("replica_groups"), ReplicaGroups):
             return None
-        return group_digits(device_groups(operation.instruction, *self.program.counts), self.positions, self.program.devices)
+        groups = device_groups(operation.instruction, *self.program.counts)
+        if operation.opcode in ("all-reduce", "all-reduce-start"):  # the order within a group is of no account
+            groups = [sorted(g, key=lambda d: self.positions.get(d, -1)) for g in groups]
+        return group_digits(groups, self.positions, self.program.devices)
 
     def device_axes(self, digits: Digits) -> list[Axis] | None:
         """Axes for digits of the mesh position, demanded of the device axis; major to minor as in ``digits``."""

@@ -21,7 +21,7 @@ MARKER = "AwsNeuronModuleMarkerStart-Forward"
 
 
 def call(b: Builder, target: str, shape: Shape, *operands: int, config: str | None = None, **more: Any) -> int:
-    attributes = {"custom_call_target": target} | ({} if config is None else {"backend_config": config})
+    attributes: dict[str, Any] = {"custom_call_target": target} | ({} if config is None else {"backend_config": config})
     return b.add("custom-call", shape, (), operands, **attributes, **more)
 
 
