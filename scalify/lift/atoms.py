@@ -179,6 +179,8 @@ def _constant_along(values: Array, dimension: int) -> bool:
 def _affine(store: Store, data: Array, slots: Sequence[int]) -> View | None:
     values = data.astype(np.int64)
     base = int(values.flat[0])
+    if int(values.max()) - int(values.min()) >= 1 << 62 or abs(base) >= 1 << 62:
+        return None  # the formula itself would overflow
     expected = np.full(values.shape, base, dtype=np.int64)
     parts = []
     for d, slot in enumerate(slots):

@@ -32,13 +32,27 @@ def function(store: Store, name: str, arguments: Sequence[View], attribute: Hash
 def _facts(term: Term) -> None:
     name, attribute, arguments = term.data
     views = [View(c, t, ()) for c, t, _ in arguments]
-    term.taint = any(t.taint for _, t, _ in arguments)
-    term.positive = name in ("exp", "logistic") or (
+    term.taint = _improper(name, views) or any(t.taint for _, t, _ in arguments)
+    term.positive = (name in ("exp", "logistic") and (not term.taint or _is_maximum(views[0].term))) or (
         name in ("sqrt", "select", "max") and all(c > 0 and t.positive for c, t, _ in arguments[1 if name == "select" else 0 :])
     )
     fill = _RANGES.get(name)
     if fill is not None:
         term.integer, term.low, term.high = fill(attribute, views)
+
+
+def _improper(name: str, views: Sequence[View]) -> bool:
+    """Whether a function of constants is infinite or undefined."""
+    first = views[0] if views else None
+    if first is None or name == "divide-by-zero":
+        return name == "divide-by-zero"
+    constant = first.term.kind == "one"
+    return constant and (first.coef < 0 if name == "sqrt" else first.coef <= 0 and name in ("log", "power"))
+
+
+def _is_maximum(term: Term) -> bool:
+    """A greatest value over masked ones is taken to be finite: somewhere the mask lets one through."""
+    return term.kind == "red" or (term.kind == "fn" and term.data[0] == "max")
 
 
 Facts = tuple[bool, int | None, int | None]
@@ -99,7 +113,7 @@ def maximum(store: Store, a: View, b: View) -> View:
     if a.term is store.one and b.term is store.one:
         return a if a.coef >= b.coef else b
     for x, y in ((a, b), (b, a)):
-        if x.term.kind == "infinity":
+        if x.term.kind == "infinity" and (x.coef < 0 or not y.term.taint):
             return y if x.coef < 0 else x
         if x.term is store.one:
             return clamp(store, y, x.coef, None)
@@ -277,6 +291,8 @@ def exponential(store: Store, view: View) -> View:
     if not store.laws.exponential:
         return store.constant(1) if view.coef == 0 else function(store, "exp", [view])
     entries, constant = form(view)
+    if sum(term.taint for term, _ in entries) > 1 and any(term.kind == "infinity" for term, _ in entries):
+        return function(store, "exp", [view])  # -inf may meet inf
     parts: list[tuple[View, int]] = []
     if constant:
         parts.append(_exp_atom(store, store.constant(1), constant))
@@ -293,6 +309,8 @@ def _exp_atom(store: Store, view: View, c: Number) -> tuple[View, int]:
     if view.term.kind == "fn" and view.term.data[0] == "select":
         p, a, b = arguments(view)
         return select(store, p, exponential(store, scale(store, a, c)), exponential(store, scale(store, b, c))), 1
+    if view.term.taint and _is_maximum(view.term):
+        store.used.add("finite-maximum")
     if type(c) is int:
         return function(store, "exp", [view]), c
     return function(store, "exp", [scale(store, view, abs(c))]), 1 if c > 0 else -1

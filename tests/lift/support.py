@@ -190,6 +190,8 @@ def _assert_equal(got: Array, want: Array, dtype: str, name: str, *, infinities:
         same = [int(a) == a and (int(a) - int(b)) % span == 0 for a, b in zip(got.reshape(-1), want.reshape(-1), strict=True)]
     elif kind.is_float:
         same = [_close(a, b, infinities=infinities) for a, b in zip(got.reshape(-1).tolist(), want.reshape(-1).tolist(), strict=True)]
+    elif kind.is_complex:
+        same = [bool(np.isclose(complex(a), b)) for a, b in zip(got.reshape(-1).tolist(), want.reshape(-1).tolist(), strict=True)]
     else:
         same = [a == int(b) for a, b in zip(got.reshape(-1).tolist(), want.reshape(-1).tolist(), strict=True)]
     wrong = [k for k, ok in enumerate(same) if not ok]

@@ -226,8 +226,10 @@ def _sum(e: Evaluator, term: Term) -> Array:
 def _reduction(e: Evaluator, term: Term) -> Array:
     name, sign, inner, labels, sizes = term.data
     grids, shape, axes = _bound(term, sizes)
-    whole = np.broadcast_to(_times(sign, e.operand(inner, labels, grids)), shape)
-    return np.asarray(whole.max(axis=axes) if name == "max" else whole.prod(axis=axes), dtype=object)
+    values = np.broadcast_to(_times(sign, e.operand(inner, labels, grids)), shape)
+    if name == "max":
+        return np.asarray(np.frompyfunc(_greatest, 2, 1).reduce(values.reshape(*term.sizes, -1), axis=-1), dtype=object)
+    return np.asarray(values.prod(axis=axes), dtype=object)
 
 
 def _function(e: Evaluator, term: Term) -> Array:
@@ -286,8 +288,14 @@ def apply(name: str, attribute: Any, xs: Sequence[Any]) -> Any:
     return function(attribute, *xs)
 
 
+def _greatest(*xs: Any) -> Any:
+    return math.nan if any(isinstance(x, float) and math.isnan(x) for x in xs) else max(xs)
+
+
 def _clamp(ends: Any, x: Any) -> Any:
     low, high = ends
+    if isinstance(x, float) and math.isnan(x):
+        return x
     x = x if low is None else max(x, low)
     return x if high is None else min(x, high)
 
@@ -352,7 +360,7 @@ def _log(x: float) -> float:
 
 
 def _exp(x: float) -> float:
-    return math.exp(x) if x < 700 else math.inf
+    return math.inf if x >= 700 else math.exp(x)
 
 
 def _away(_: Any, x: Any) -> Any:
@@ -361,7 +369,7 @@ def _away(_: Any, x: Any) -> Any:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "indefinite": lambda _, x: 0 if math.isfinite(x) else math.nan,
-    "max": lambda _, *xs: max(xs),
+    "max": lambda _, *xs: _greatest(*xs),
     "clamp": _clamp,
     "select": lambda _, p, a, b: a if p else b,
     "exp": _nan(_exp),
@@ -373,7 +381,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trunc": _trunc,
     "sign": lambda _, x: (x > 0) - (x < 0),
     "abs": lambda _, x: abs(x),
-    "floor": lambda _, x: math.floor(x),
+    "floor": lambda _, x: math.floor(x) if math.isfinite(x) else x,
     "round-nearest-even": lambda _, x: round(x),
     "round-nearest-afz": _away,
     "divide": _divide,

@@ -24,6 +24,8 @@ Rule = Callable[["Lifter", "Operation", Sequence[View]], View]
 
 #: opcodes whose operands enter modulo 2^bits: addition, multiplication and what only passes values on
 _MODULAR = frozenset({"add", "subtract", "multiply", "negate", "select"})
+#: opcodes whose laws need an order, or values of one sheet: uninterpreted on complex numbers
+_OF_REALS = frozenset({"exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "power", "abs", "sign"})
 
 
 def _elementwise(rule: Rule, opcode: str) -> Callable[[Lifter, Operation], list[Value]]:
@@ -32,6 +34,8 @@ def _elementwise(rule: Rule, opcode: str) -> Callable[[Lifter, Operation], list[
     def transfer(lifter: Lifter, operation: Operation) -> list[Value]:
         layout = lifter.result_layout(operation)
         operands = [lifter.aligned(o, layout) for o in operation.operands]
+        if opcode in _OF_REALS and DTYPES[lifter.dtype(operation.operands[0])].is_complex:
+            return [lifter.value(layout, [functions.function(lifter.store, "complex", v, opcode) for v in zip(*operands, strict=True)])]
         if not modular:
             dtypes = [lifter.dtype(o) for o in operation.operands]
             if any(DTYPES[d].is_integer for d in dtypes):

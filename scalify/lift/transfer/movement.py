@@ -29,6 +29,8 @@ def _constant(lifter: Lifter, operation: Operation) -> list[Value]:
     literal = operation.instruction.attributes.get("literal")
     if literal is None:
         raise Unsupported("the data of this constant is left out in the file")
+    if np.asarray(literal).dtype.kind == "c":
+        raise Unsupported("complex constants")
     return [lifter.data(operation.results[0], np.asarray(literal)[None])]
 
 
