@@ -18,7 +18,8 @@ Key = tuple[Number, Term]
 
 class Status(Enum):
     """``RELATED``: the baseline has the value. ``PARTIAL``: it has the sum over some mesh axes. ``REORDERED``: it has the elements, in no
-    such order of dimensions. ``CONSTANT``: the same number everywhere. ``NEW``: none of these."""
+    such order of dimensions. ``CONSTANT``: the same number everywhere. ``NEW``: none of these. Known values that are constant though an operand is
+    not are in :attr:`Known.vanished`."""
 
     RELATED = "related"
     PARTIAL = "partial"
@@ -37,6 +38,7 @@ class Known:
     operations: dict[Key, list[Operation]] = field(default_factory=dict)
     coefficients: dict[Term, list[Number]] = field(default_factory=dict)
     orders: dict[Key, set[tuple[int, ...]]] = field(default_factory=dict)
+    vanished: set[int] = field(default_factory=set)
     _status: dict[int, Status] = field(default_factory=dict)
 
     @classmethod
@@ -46,7 +48,13 @@ class Known:
         for operation in baseline.program.operations:
             for result in operation.results:
                 known._add(operation, baseline.values[result])
+        for operation in distributed.program.operations:
+            if any(not known._constant(o) or o in known.vanished for o in operation.operands) and all(map(known._constant, operation.results)):
+                known.vanished.update(operation.results)
         return known
+
+    def _constant(self, value: int) -> bool:
+        return all(v.term.kind == "one" for v in self.distributed.values[value].views)
 
     def _add(self, operation: Operation, value: Value) -> None:
         for number, view in enumerate(value.views):
@@ -67,12 +75,15 @@ class Known:
         """How a distributed value stands."""
         found = self._status.get(value)
         if found is None:
-            found = self._status[value] = self._judge(self.distributed.values[value])
+            index = value in self.distributed.program.known  # arithmetic of device ids: judged by what uses it
+            found = self._status[value] = Status.RELATED if index else self._judge(self.distributed.values[value])
         return found
 
     def _judge(self, value: Value) -> Status:
         if all(v.term.kind == "one" for v in value.views):
             return Status.CONSTANT
+        if all(v.term.integer for v in value.views) and all(self.has(v) for v in value.views):
+            return Status.RELATED
         if all(self.has(v) for v in value.views):
             ordered = all(self._in_order(value.layout, n, v) for n, v in enumerate(value.views))
             return Status.RELATED if ordered else Status.REORDERED

@@ -41,26 +41,29 @@ def failing(lifter: Lifter, known: Known, outputs: Sequence[int]) -> set[int]:
 
 
 def _blamed(known: Known, value: int, operation: Operation) -> list[int]:
-    """The operands that may carry the fault: new ones; else, where all are related, those in another order; constants of a constant."""
+    """The operands that may carry the fault: new ones; those that have vanished into a constant; those in another order."""
     statuses = {o: known.status(o) for o in operation.operands}
     new = [o for o, s in statuses.items() if s is Status.NEW]
     if new:
         return new
     if known.status(value) is Status.CONSTANT:
         return [o for o, s in statuses.items() if s is Status.CONSTANT]
-    return [o for o, s in statuses.items() if s is Status.REORDERED]
+    vanished = [o for o, s in statuses.items() if s is Status.CONSTANT and o in known.vanished]
+    return vanished or [o for o, s in statuses.items() if s is Status.REORDERED]
 
 
 def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspect]:
-    """In data-flow order; operations without a lifting first, as nothing can be said of what follows them."""
+    """In data-flow order; operations without a lifting first, as nothing can be said of what follows them; those that only change an order
+    last, as a framework may keep its own layouts."""
     bad = failing(lifter, known, outputs)
     unknown = {id(o) for o, _ in lifter.unsupported}
-    first, found = [], []
+    first, found, last = [], [], []
     for position, operation in enumerate(lifter.program.operations):
         if not any(r in bad for r in operation.results):
             continue
         if id(operation) in unknown:
             first.append(Suspect(position, operation))
         elif not any(o in bad for o in operation.operands):
-            found.append(Suspect(position, operation))
-    return first + found
+            reorders = all(known.status(r) is Status.REORDERED for r in operation.results)
+            (last if reorders else found).append(Suspect(position, operation))
+    return first + found + last
