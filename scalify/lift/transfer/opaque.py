@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalify.hlo.dtypes import DTYPES
-from scalify.hlo.module import Computation, Module
+from scalify.hlo.module import Computation, Module, ReplicaGroups
 from scalify.lift.atoms import opaque
 from scalify.lift.collate import PER_DEVICE
 from scalify.lift.layout import Layout, Value
@@ -29,19 +29,25 @@ PURE = frozenset(
     {
         "convolution", "fft", "cholesky", "triangular-solve", "select-and-scatter", "reduce-window", "topk", "sort", "map", "scatter", "reduce",
         "batch-norm-training", "batch-norm-inference", "batch-norm-grad", "dot", "bitcast-convert", "gather", "dynamic-slice",
-        "stochastic-convert", "while", "conditional",
+        "stochastic-convert", "while", "conditional", "rng-bit-generator",
     }
 )  # fmt: skip
 
-_IGNORED = frozenset({"sharding", "frontend_attributes", "backend_config_unused", "indices_are_sorted"})
+#: opcodes that are functions of what all devices hold, and of their attributes
+COLLECTIVE = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"})
+
+_IGNORED = frozenset({"sharding", "frontend_attributes", "indices_are_sorted"})
 _EFFECTS = frozenset({"infeed", "outfeed", "send", "recv", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "partition-id", "replica-id"})
 
 
 def attributes_key(attributes: Mapping[str, object]) -> Hashable:
-    return tuple([(k, _plain(v)) for k, v in sorted(attributes.items()) if k not in _IGNORED])
+    known = [(k, _plain(v)) for k, v in sorted(attributes.items()) if k not in _IGNORED]
+    return tuple([(k, "given" if k == "channel_id" else v) for k, v in known])  # a channel's number is only a name
 
 
 def _plain(value: object) -> Hashable:
+    if isinstance(value, ReplicaGroups):
+        return value.groups
     if isinstance(value, np.ndarray):
         return (value.dtype.char, value.shape, value.tobytes())
     return repr(value)
@@ -63,21 +69,36 @@ def computation_key(module: Module, computation: Computation) -> Hashable:
 
 
 def _structure(computation: Computation, known: Mapping[str, Hashable]) -> Hashable:
+    """The instructions that the root needs, numbered as a walk from the root meets them."""
+    numbers: dict[int, int] = {}
     rows = []
-    for i in computation.instructions:
+    pending = [computation.root]
+    while pending:
+        position = pending[-1]
+        i = computation.instructions[position]
+        missing = [o for o in reversed(i.operands) if o not in numbers]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if position in numbers:
+            continue
         if PER_DEVICE in i.attributes:
             raise Unsupported("a computation with constants that differ between devices")
+        numbers[position] = len(numbers)
+        rows.append((i.opcode, str(i.shape), tuple([numbers[o] for o in i.operands]), attributes_key(i.attributes), tuple([known[c] for c in i.calls])))
+    for i in computation.instructions:
         if i.opcode in _EFFECTS or "replica_groups" in i.attributes or "source_target_pairs" in i.attributes:
             raise Unsupported(f"a computation with {i.opcode} in it")
-        rows.append((i.opcode, str(i.shape), i.operands, attributes_key(i.attributes), tuple([known[c] for c in i.calls])))
-    return (tuple(rows), computation.root)
+    return tuple(rows)
 
 
 class Batch:
-    """Which dimensions of the operands are which dimensions of the results; the device dimension always is."""
+    """Which dimensions of the operands are which dimensions of the results; the device dimension is one, too, unless devices communicate."""
 
-    def __init__(self, operands: Sequence[Mapping[int, int]]) -> None:
-        self.operands = [{0: 0, **{d + 1: r + 1 for d, r in m.items()}} for m in operands]
+    def __init__(self, operands: Sequence[Mapping[int, int]], *, devices: bool = True) -> None:
+        first = {0: 0} if devices else {}
+        self.operands = [{**first, **{d + 1: r + 1 for d, r in m.items()}} for m in operands]
 
 
 def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = None) -> list[Value]:
@@ -207,6 +228,8 @@ def variadic_reduce(lifter: Lifter, operation: Operation) -> list[Value]:
 
 def fallback(lifter: Lifter, operation: Operation) -> list[Value]:
     """An operation that its transfer function could not lift, as a function of its operands. :raises Unsupported: it is not one."""
+    if operation.opcode in COLLECTIVE:
+        return call(lifter, operation, Batch([{} for _ in operation.operands], devices=False), tuple(lifter.device_ids))
     if operation.opcode not in PURE:
         raise Unsupported(f"{operation.opcode} is no function of its operands alone")
     if operation.opcode == "reduce":
