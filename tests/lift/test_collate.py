@@ -52,8 +52,9 @@ def whole() -> Module:
     return b.build(gather(b, table, ids))
 
 
-def part(first: int, *, limit: int | None = None, share: bool = False, **more: Any) -> Module:
-    """Rows ``first`` to ``first + 7`` of the table; ``share`` takes one constant for both uses of the first row."""
+def part(first: int, *, limit: int | None = None, share: bool = False, unsigned: bool = False, **more: Any) -> Module:
+    """Rows ``first`` to ``first + 7`` of the table; ``share`` takes one constant for both uses of the first row; ``unsigned`` masks the
+    indices by multiplication and makes them unsigned, as PyTorch/XLA does."""
     b = Builder()
     ids, table = b.parameter("s32", (5,)), b.parameter("f32", (VOCABULARY // 2, 3))
     start = b.constant("s32", first)
@@ -64,7 +65,11 @@ def part(first: int, *, limit: int | None = None, share: bool = False, **more: A
     )
     mine = b.like("and", above, below)
     local = b.like("subtract", ids, low if share else b.broadcast(b.constant("s32", first), (5,)))
-    rows = gather(b, table, b.add("select", "s32", (5,), [mine, local, b.broadcast(b.constant("s32", 0), (5,))]))
+    if unsigned:
+        masked = b.add("convert", "u32", (5,), [b.like("multiply", b.add("convert", "s32", (5,), [mine]), local)])
+    else:
+        masked = b.add("select", "s32", (5,), [mine, local, b.broadcast(b.constant("s32", 0), (5,))])
+    rows = gather(b, table, masked)
     zero = b.broadcast(b.constant("f32", 0.0), (5, 3))
     kept = b.add("select", "f32", (5, 3), [b.broadcast(mine, (5, 3), (0,)), rows, zero])
     return b.build(b.add("all-reduce", "f32", (5, 3), [kept], calls=[b.reducer("add", "f32")], replica_groups=((0, 1),)), **more)
@@ -83,6 +88,11 @@ def constants(module: Module) -> list[Instruction]:
 @pytest.mark.parametrize("share", [(False, False), (True, True), (True, False), (False, True)])
 def test_a_vocabulary_cut_over_two_modules(share: tuple[bool, bool]) -> None:
     assert proved(whole(), [part(0, share=share[0]), part(8, share=share[1])]) == [True]
+
+
+def test_masked_unsigned_indices() -> None:
+    assert proved(whole(), [part(0, unsigned=True), part(8, unsigned=True)]) == [True]
+    assert proved(whole(), [part(0, unsigned=True), part(9, unsigned=True)]) == [False]
 
 
 @pytest.mark.parametrize(
