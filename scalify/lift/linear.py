@@ -57,10 +57,12 @@ def form(view: View) -> tuple[Form, Number]:
 def combine(store: Store, parts: Iterable[tuple[Number, View]], constant: Number = 0) -> View:
     """``constant + sum of c * view``."""
     found: Form = {}
+    parts = parts if store.laws.linear else list(parts)
+    nested = not store.laws.linear and sum(view.term is not store.one for _, view in parts) > 1  # switched off: sums stay in sums
     for scale_by, view in parts:
         if scale_by == 0 or view.coef == 0:
             continue
-        entries, c = form(view)
+        entries, c = ({(view.term, view.at): view.coef}, 0) if nested and view.term.kind == "lin" else form(view)
         constant += scale_by * c
         for key, value in entries.items():
             found[key] = found.get(key, 0) + scale_by * value
