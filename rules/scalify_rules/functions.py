@@ -5,8 +5,8 @@ from __future__ import annotations
 from scalify.prove.rule import Rule
 
 
-def _rule(name: str, left: str, right: str, *when: str, why: str) -> Rule:
-    return Rule(name, "functions", left, right, why, when)
+def _rule(name: str, left: str, right: str, why: str, bounds: tuple[str, ...] = ()) -> Rule:
+    return Rule(name, "functions", left, right, why, bounds=bounds)
 
 
 _ODD = {
@@ -23,6 +23,6 @@ RULES = (
     _rule("pythagoras", "(+ (* (sine x) (sine x)) (* (cosine x) (cosine x)) *r)", "(+ 1 *r)", why="a point on the unit circle"),
     _rule("abs", "(abs x)", "(max x (- x))", why="the definition"),
     _rule("sign", "(sign x)", "(- (ge0 x) (ge0 (- x)))", why="1 - 0, 1 - 1 or 0 - 1 for x positive, 0 or negative"),
-    *[_rule(f"{f}-odd", f"({f} (scale q x))", f"(- ({f} (scale (- q) x)))", "(< q 0)", why=why) for f, why in _ODD.items()],
-    _rule("cosine-even", "(cosine (scale q x))", "(cosine (scale (- q) x))", "(< q 0)", why="its power series has even powers only"),
+    *[_rule(f"{f}-odd", f"({f} (scale q x))", f"(- ({f} (scale (- q) x)))", why=why, bounds=("(< q 0)",)) for f, why in _ODD.items()],
+    _rule("cosine-even", "(cosine (scale q x))", "(cosine (scale (- q) x))", bounds=("(< q 0)",), why="its power series has even powers only"),
 )

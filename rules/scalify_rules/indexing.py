@@ -7,15 +7,15 @@ bind variables of its own.
 from __future__ import annotations
 
 from scalify.prove.rule import Rule
-from scalify_rules.support import assign, total
+from scalify_rules.support import Pairs, assign, total
 
 _SUBSTITUTION = "both sides are the same function of the other variables"
 
 
-def _instances() -> list[tuple[float, float]]:
+def _instances() -> Pairs:
     """The one-hot sums, the stacks and the axis of size 2 on small arrays."""
     x, y, z = assign(11, (3,)), assign(12, (2,)), assign(13, (3, 3))
-    found = [(total((3,), lambda v, k=k: (v == k) * x[v]), x[k]) for k in range(3)]
+    found: Pairs = [(total((3,), lambda v, k=k: (v == k) * x[v]), x[k]) for k in range(3)]
     found += [(total((3,), lambda v, w=w: (v == w) * z[v, w]), z[w, w]) for w in range(3)]
     found += [((v == k) * x[k], (v == k) * x[v]) for k in range(3) for v in range(3)]
     return found + [(v * y[1], v * y[v]) for v in range(2)] + [(int(v == 0), 1 - v) for v in range(2)]
@@ -77,7 +77,7 @@ RULES = (
         when=("size(v) = size(w)",),
     ),
     _program(
-        "stack", "[v = k] x(k)", "[v = k] x(v)",
+        "stack-instance", "[v = k] x(k)", "[v = k] x(v)",
         ("(instance x v k y) (= s (Mul ms)) (= m (member ms x)) (= h (member ms g)) (selects g v k)", "(union s (Mul (multiset-insert (multiset-remove ms x) y)))"),
     ),
     _program("first-of-two", "[v = 0]", "1 - v", ("(selects g v 0) (= 2 (size v))", f'(union g (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale (bigrat (bigint -1) (bigint 1)) (Iota v)))))'), when=("size(v) = 2",)),

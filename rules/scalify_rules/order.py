@@ -6,7 +6,7 @@ from scalify.prove.rule import Rule
 
 
 def _rule(family: str, name: str, left: str, right: str, *when: str, why: str, phase: str = "expand") -> Rule:
-    return Rule(name, family, left, right, why, when, phase)
+    return Rule(name, family, left, right, why, when, phase=phase)
 
 
 RULES = (

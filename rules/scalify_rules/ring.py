@@ -34,8 +34,8 @@ RULES = (
     _simplify("mul-inverse", "(* x (inv x) *r)", "(* *r)", "(nonzero x)", why="x * 1/x = 1 for x other than 0"),
     Rule("distribute", "ring", "(* (+ *r) *s)", "(+ (each (* _ *s) *r))", "multiplication distributes over addition"),
     Rule("inverse-product", "ring", "(inv (* *r))", "(* (each (inv _) *r))", "1/(x y) = 1/x 1/y where both are defined"),
-    Rule("inverse-scale", "ring", "(inv (scale q x))", "(scale (/ 1 q) (inv x))", "1/(q x) = 1/q 1/x", ("(!= q 0)",)),
-    Rule("inverse-constant", "ring", "(inv (num q))", "(num (/ 1 q))", "division of rationals", ("(!= q 0)",)),
+    Rule("inverse-scale", "ring", "(inv (scale q x))", "(scale (/ 1 q) (inv x))", "1/(q x) = 1/q 1/x", bounds=("(!= q 0)",)),
+    Rule("inverse-constant", "ring", "(inv (num q))", "(num (/ 1 q))", "division of rationals", bounds=("(!= q 0)",)),
     Rule("inverse-inverse", "ring", "(inv (inv x))", "x", "1/(1/x) = x", ("(nonzero x)",)),
     Rule(
         "inverse-clears",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from scalify.prove.rule import Rule
-from scalify_rules.support import assign, greatest, total
+from scalify_rules.support import Pairs, assign, greatest, total
 
 _FINITE = "a finite sum; "
 
 
 def _rule(name: str, left: str, right: str, *when: str, why: str, phase: str = "expand") -> Rule:
-    return Rule(name, "einsum", left, right, why, when, phase)
+    return Rule(name, "einsum", left, right, why, when, phase=phase)
 
 
 def _program(name: str, left: str, right: str, why: str, body: str, head: str, instances: str, *when: str) -> Rule:
@@ -17,18 +17,18 @@ def _program(name: str, left: str, right: str, why: str, body: str, head: str, i
     return Rule(name, "einsum", left, right, why, when, program=(text,), instances=_INSTANCES[instances])
 
 
-def _unused() -> list[tuple[float, float]]:
+def _unused() -> Pairs:
     """sum_{v,w} x(w) against size(v) times sum_w x(w), and the same for the greatest value."""
     x = assign(1, (3,))
     return [(total((2, 3), lambda v, w: x[w]), 2 * total((3,), lambda w: x[w]))]
 
 
-def _unused_greatest() -> list[tuple[float, float]]:
+def _unused_greatest() -> Pairs:
     x = assign(2, (3,))
     return [(greatest((2, 3), lambda v, w: x[w]), greatest((3,), lambda w: x[w]))]
 
 
-def _nested() -> list[tuple[float, float]]:
+def _nested() -> Pairs:
     x = assign(3, (2, 3))
     return [
         (total((2,), lambda v: total((3,), lambda w: x[v, w])), total((2, 3), lambda v, w: x[v, w])),
@@ -36,17 +36,17 @@ def _nested() -> list[tuple[float, float]]:
     ]
 
 
-def _inline() -> list[tuple[float, float]]:
+def _inline() -> Pairs:
     x, y = assign(4, (2,)), assign(5, (2, 3))
     return [(total((2,), lambda v: x[v] * total((3,), lambda w: y[v, w])), total((2, 3), lambda v, w: x[v] * y[v, w]))]
 
 
-def _part() -> list[tuple[float, float]]:
+def _part() -> Pairs:
     x, y = assign(6, (2,)), assign(7, (2, 3))
     return [(total((2, 3), lambda v, w: x[v] * y[v, w]), total((2,), lambda v: x[v] * total((3,), lambda w: y[v, w])))]
 
 
-def _empty() -> list[tuple[float, float]]:
+def _empty() -> Pairs:
     return [(total((), lambda: 5), 5), (greatest((), lambda: 5), 5)]
 
 

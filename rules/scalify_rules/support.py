@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+Pairs = list[tuple[Fraction | float, Fraction | float]]
 Array = dict[int | tuple[int, ...], Fraction]
 
 

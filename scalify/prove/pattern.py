@@ -228,13 +228,15 @@ def infix(tree: Node, outer: int = 0) -> str:
         text = sign.join(infix(a, level) for a in tree.args).replace("+ -", "- ")
         return f"({text})" if outer >= level else text
     if tree.op == "scale":
-        by = infix(tree.args[0], 2)
+        by = infix(tree.args[0], 2) if len(tree.args[0].args) < 2 else f"({infix(tree.args[0])})"
         text = f"-{infix(tree.args[1], 2)}" if by == "-1" else f"{by} {infix(tree.args[1], 2)}"
         return f"({text})" if outer >= 2 else text
     if tree.op == "inv":
-        return f"1/{infix(tree.args[0], 3)}"
+        return f"1/{'(' if tree.args[0].op == 'inv' else ''}{infix(tree.args[0], 3)}{')' if tree.args[0].op == 'inv' else ''}"
     if tree.op in ("ge0", "eq0"):
         return f"[{infix(tree.args[0])} {'>=' if tree.op == 'ge0' else '='} 0]"
+    if tree.op == "-" and len(tree.args) == 1:
+        return f"-{infix(tree.args[0], 3)}"
     if tree.op in ("<", "<=", "!=", "/", "-"):
         return f" {tree.op} ".join(infix(a, 2) for a in tree.args)
     if tree.op == "total":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 from scalify.errors import ConfigError
@@ -17,7 +18,8 @@ PHASES = ("simplify", "expand")
 class Rule:
     """``left = right`` wherever the conditions hold.
 
-    ``when``: conditions that the engine must derive before the rule may fire. ``assumes``: what it cannot derive and the result then lists.
+    ``when``: conditions that the engine must derive before the rule may fire; breaking one alone makes some instance wrong. ``bounds``: conditions
+    without which the rule would be true as well, but would not end or have no use. ``assumes``: what it cannot derive and the result then lists.
     ``why``: the soundness argument. ``program``: egglog text for the few rules that patterns cannot spell; ``statement`` then
     says what it states, and ``instances`` yields pairs of numbers that must agree. Without ``program`` the instances are made from the patterns.
     """
@@ -28,10 +30,11 @@ class Rule:
     right: str
     why: str
     when: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
     phase: str = "expand"
     assumes: str = ""
     program: tuple[str, ...] = ()
-    instances: Callable[[], Sequence[tuple[float, float]]] | None = field(default=None, compare=False)
+    instances: Callable[[], Sequence[tuple[Fraction | float, Fraction | float]]] | None = field(default=None, compare=False)
     user: bool = False
 
     @cached_property
@@ -44,7 +47,7 @@ class Rule:
 
     @cached_property
     def conditions(self) -> tuple[Node, ...]:
-        return tuple([parse_condition(c) for c in self.when])
+        return tuple([parse_condition(c) for c in (*self.when, *self.bounds)])
 
     @cached_property
     def statement(self) -> str:
@@ -56,7 +59,7 @@ class Rule:
     @cached_property
     def requirement(self) -> str:
         """The conditions as a line of text, empty when there are none."""
-        return ", ".join(self.when if self.program else map(_said, self.conditions))
+        return ", ".join(self.when if self.program else map(_said, self.conditions[: len(self.when)]))
 
     def validate(self) -> None:
         """:raises ConfigError: a right side or condition that speaks of what the left side does not bind."""
