@@ -14,7 +14,9 @@ from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.pair import Pair, lift_pair
 from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
-from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, prove
+from scalify.prove.catalogue import installed, rules
+from scalify.prove.rule import Rule
+from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
 from scalify.relation.model import Relation
 from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
 
@@ -24,13 +26,14 @@ class Options:
     """Settings of one verification.
 
     ``precision`` is ``real`` (numbers are reals, narrowing is reported) or ``exact`` (each rounding is kept as an uninterpreted function).
-    ``limits`` overrides counted limits by name (:data:`scalify.prove.verify.DEFAULT_LIMITS`). ``source_root`` is the folder of the user's own
+    ``rules`` are the user's own, beside the installed ones. ``limits`` overrides counted limits by name (:data:`scalify.prove.verify.DEFAULT_LIMITS`). ``source_root`` is the folder of the user's own
     sources: findings name the innermost frame below it. ``registry`` says what custom calls mean
     (:func:`scalify.lift.registry_file.read_registry`).
     """
 
     precision: str = "real"
     limits: Mapping[str, int] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
     source_root: Path | None = None
     registry: Registry = BUILT_IN
 
@@ -49,20 +52,20 @@ def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, 
     try:
         pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact")
         lifted = time.perf_counter()
-        outcomes = prove(pair, limits)
+        proof = prove(pair, limits, rules(installed(), options.rules))
     except LimitReached as reached:
         return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
     proved = time.perf_counter()
-    failing = [o.claim.actual for o in outcomes if o.how is How.OPEN]
+    failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
     findings = find(pair, failing, options.source_root)
     seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": time.perf_counter() - proved}
     return Report(
         verdict=Verdict.UNVERIFIED if failing else Verdict.VERIFIED,
-        outputs=_outputs(outcomes),
+        outputs=_outputs(proof.outcomes),
         findings=findings,
-        assumptions=_assumptions(pair),
-        stopped=_reason(pair) if failing else None,
-        stats=Stats(_count(baseline, distributed), len(pair.store.terms), len(failing), 0, seconds),
+        assumptions=_assumptions(pair, proof),
+        stopped=_reason(pair, proof) if failing else None,
+        stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
 
 
@@ -82,11 +85,13 @@ def _outputs(outcomes: Sequence[Outcome]) -> tuple[Output, ...]:
     return tuple([Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})])
 
 
-def _reason(pair: Pair) -> Stopped:
+def _reason(pair: Pair, proof: Proof) -> Stopped:
     found = [*pair.distributed.unsupported, *pair.baseline.unsupported]
     if found:
         operation, reason = found[0]
         return Stopped(StopReason.UNSUPPORTED, f"{operation.instruction.name}: {reason}")
+    if proof.limit is not None:
+        return Stopped(StopReason.LIMIT, "the search for a proof was cut short", proof.limit, DEFAULT_LIMITS.get(proof.limit))
     return Stopped(StopReason.SATURATED, "every known rule was applied; the two sides stayed different")
 
 
@@ -109,7 +114,10 @@ _LAWS = {
 }
 
 
-def _assumptions(pair: Pair) -> tuple[str, ...]:
+def _assumptions(pair: Pair, proof: Proof) -> tuple[str, ...]:
     ranges = [f"{a.low} <= {a.side} parameter {a.parameter} < {a.high}" for a in pair.relation.assumptions]
     laws = [text for name, text in _LAWS.items() if name in pair.store.used]
+    other = sorted(pair.store.used - set(_LAWS))
+    laws += [f"the conditions of the rule {name}" if " " not in name else name for name in other]
+    laws += [f"the rule {name} of the user's own" for name in proof.user_rules]
     return (_REALS, *laws, *ranges, *pair.relation.notes)

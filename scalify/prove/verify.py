@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from scalify.lift.layout import Layout, Value
 from scalify.lift.pair import Claim, Pair, claimed
 from scalify.lift.terms import View
+from scalify.prove.engine import Status
 from scalify.prove.instances import equal_by_instances
+from scalify.prove.obligation import Prover
+from scalify.prove.rule import Rule
 
 DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 200}
 """Counted limits, by the names that ``--limit`` takes."""
@@ -33,24 +36,70 @@ class Outcome:
     differing: list[tuple[View, View]] = field(default_factory=list)
 
 
-def prove(pair: Pair, limits: Mapping[str, int]) -> list[Outcome]:
+@dataclass
+class Proof:
+    """The outcomes of all claims, and what it took: obligations given to the engine, memo hits, rules that fired, users' rules among them, the
+    limit that stopped an attempt."""
+
+    outcomes: list[Outcome]
+    obligations: int = 0
+    memo_hits: int = 0
+    rules: tuple[str, ...] = ()
+    user_rules: tuple[str, ...] = ()
+    limit: str | None = None
+
+
+def prove(pair: Pair, limits: Mapping[str, int], rules: Sequence[Rule]) -> Proof:
     """An outcome for every claim, in order."""
-    return [_prove(pair, claim, limits) for claim in pair.claims]
+    search = _Search(pair, limits, Prover(rules))
+    outcomes = [search.claim(claim) for claim in pair.claims]
+    pair.store.used.update(search.assumed)
+    return Proof(outcomes, search.count, search.prover.hits, tuple(sorted(search.fired)), tuple(sorted(search.user_rules)), search.limit)
 
 
-def _prove(pair: Pair, claim: Claim, limits: Mapping[str, int]) -> Outcome:
-    expected, actual = claimed(pair, claim)
-    how = How.NORMAL_FORM
-    differing = []
-    for number, (left, right) in enumerate(zip(expected.views, actual.views, strict=True)):
-        if left == right:
-            continue
-        devices = _device_slots(actual, number)
-        if equal_by_instances(pair.store, left, right, devices, pair.distributed.known_terms, limits["instances"]):
-            how = How.INSTANCES
-        else:
-            differing.append((left, right))
-    return Outcome(claim, How.OPEN if differing else how, differing)
+class _Search:
+    def __init__(self, pair: Pair, limits: Mapping[str, int], prover: Prover) -> None:
+        self.pair = pair
+        self.limits = limits
+        self.prover = prover
+        self.count = 0
+        self.assumed: set[str] = set()
+        self.fired: set[str] = set()
+        self.user_rules: set[str] = set()
+        self.limit: str | None = None
+
+    def claim(self, claim: Claim) -> Outcome:
+        expected, actual = claimed(self.pair, claim)
+        how = How.NORMAL_FORM
+        differing = []
+        for number, (left, right) in enumerate(zip(expected.views, actual.views, strict=True)):
+            if left == right:
+                continue
+            found = self._settle(left, right, _device_slots(actual, number))
+            how = found if found is not How.OPEN else how
+            if found is How.OPEN:
+                differing.append((left, right))
+        return Outcome(claim, How.OPEN if differing else how, differing)
+
+    def _settle(self, expected: View, actual: View, devices: dict[int, int]) -> How:
+        known = self.pair.distributed.known_terms
+        if equal_by_instances(self.pair.store, expected, actual, devices, known, self.limits["instances"]):
+            return How.INSTANCES
+        return How.SATURATION if self._saturate(expected, actual) else How.OPEN
+
+    def _saturate(self, expected: View, actual: View) -> bool:
+        if self.count >= self.limits["obligations"]:
+            self.limit = "obligations"
+            return False
+        self.count += 1
+        outcome = self.prover.prove(expected, actual)
+        if outcome.proved:
+            self.assumed.update(outcome.assumptions)
+            self.fired.update(outcome.rules)
+            self.user_rules.update(outcome.user_rules)
+        elif outcome.status is Status.LIMIT:
+            self.limit = self.limit or outcome.limit
+        return outcome.proved
 
 
 def _device_slots(value: Value, number: int) -> dict[int, int]:
