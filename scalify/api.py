@@ -21,7 +21,7 @@ from scalify.relation.model import Relation
 from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """Settings of one verification.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from scalify.hlo.module import Module
     from scalify.lift.custom_calls import Registry
+    from scalify.prove.rule import Rule
     from scalify.relation.model import Relation
     from scalify.report.model import Report
 
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit", type=assignments, action="append", metavar="NAME=N", help="counted limit of the search; the report names the one reached"
     )
     proof.add_argument("--custom-calls", type=Path, metavar="FILE", help="registry file (YAML): what custom calls mean; extends the built-in one")
+    proof.add_argument("--rules", type=Path, metavar="FILE", help="rewrite rules of your own (YAML); a proof that leans on them says so")
     proof.add_argument("--source-root", type=Path, metavar="DIR", help="report the innermost stack frame below this folder")
     results = parser.add_argument_group("results")
     for name in FORMATS:
@@ -109,8 +111,22 @@ def _verify(options: argparse.Namespace) -> Report:
     distributed = [load(path) for path in options.distributed]
     relation = _relation(options, baseline, distributed)
     read = time.perf_counter() - start
-    settings = Options(options.precision, merged(options.limit), options.source_root, _registry(options.custom_calls))
+    settings = Options(
+        precision=options.precision,
+        limits=merged(options.limit),
+        rules=_rules(options.rules),
+        source_root=options.source_root,
+        registry=_registry(options.custom_calls),
+    )
     return _complete(verify(baseline, distributed, relation, settings), options, read)
+
+
+def _rules(path: Path | None) -> tuple[Rule, ...]:
+    if path is None:
+        return ()
+    from scalify.prove.rule_file import read_rules
+
+    return read_rules(path)
 
 
 def _registry(path: Path | None) -> Registry:
