@@ -32,7 +32,7 @@ class Limits:
     """Counted limits of one proof attempt, so that runs agree. ``expression`` counts nodes of the obligation, ``rows`` those of the e-graph."""
 
     expression: int = 400
-    rows: int = 40_000
+    rows: int = 6_000
     rounds: int = 12
     simplify: int = 24
     levels: int = 3
@@ -53,7 +53,7 @@ class Outcome:
     assumptions: tuple[str, ...] = ()
     user_rules: tuple[str, ...] = ()
     rounds: int = 0
-    rows: int = 0
+    rows: int = 6_000
 
     @property
     def proved(self) -> bool:

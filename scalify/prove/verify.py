@@ -14,7 +14,7 @@ from scalify.prove.instances import equal_by_instances
 from scalify.prove.obligation import Prover
 from scalify.prove.rule import Rule
 
-DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 200}
+DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 16}
 """Counted limits, by the names that ``--limit`` takes."""
 
 
