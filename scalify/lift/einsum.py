@@ -88,8 +88,8 @@ def _eliminate(store: Store, factors: list[Factor], bound: dict[int, int]) -> Vi
     """``sum_v [v = e] f(v) = f(e)`` where e is a constant or a function of labels inside the range of v."""
     if not store.laws.one_hot:
         return None
-    for position, (term, _, at) in enumerate(factors):
-        if term.kind != "eq0":
+    for position, (term, exponent, at) in enumerate(factors):
+        if term.kind != "eq0" or exponent < 1:
             continue
         found = solve(store, term, at, bound)
         if found is None:

@@ -112,7 +112,8 @@ class Evaluator:
     def _node(self, term: Term) -> Array:
         if term in self.leaves:
             return self.leaves[term]
-        array: Array = _KINDS[term.kind](self, term)
+        with np.errstate(all="ignore"):
+            array: Array = _KINDS[term.kind](self, term)
         return array
 
     def operand(self, term: Term, labels: Sequence[int], grids: Mapping[int, Array]) -> Array:
@@ -379,7 +380,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quotient": lambda k, x: x // k,
     "wrap": lambda ends, x: wrapped(x, *ends),
     "trunc": _trunc,
-    "sign": lambda _, x: (x > 0) - (x < 0),
+    "sign": lambda _, x: x if math.isnan(x) else (x > 0) - (x < 0),
     "abs": lambda _, x: abs(x),
     "floor": lambda _, x: math.floor(x) if math.isfinite(x) else x,
     "round-nearest-even": lambda _, x: round(x),
