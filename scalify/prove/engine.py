@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -67,8 +69,9 @@ class Engine:
         from egglog import bindings  # noqa: PLC0415 - 0.3 s and 35 MB, only when there is something to prove
 
         self.rules = {rule.name: rule for rule in rules}
-        self._folder = tempfile.TemporaryDirectory(prefix="scalify-")
-        self._graph: Any = bindings.EGraph(fact_directory=self._folder.name)
+        self._folder = tempfile.mkdtemp(prefix="scalify-")
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._graph: Any = bindings.EGraph(fact_directory=self._folder)
         for command in commands():
             self._run(command)
         for rule in self.rules.values():
@@ -106,7 +109,7 @@ class Engine:
     def _load(self, problem: Problem) -> None:
         for name, content in rows(problem).items():
             if content:
-                path = Path(self._folder.name, f"{name}.tsv")
+                path = Path(self._folder, f"{name}.tsv")
                 path.write_text("".join(["\t".join(map(str, row)) + "\n" for row in content]))
                 self._run(f'(input {name} "{path.name}")')
 
