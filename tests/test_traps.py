@@ -1,0 +1,454 @@
+"""Pairs of small graphs at semantic corners: what must not be verified, and what must.
+
+Each trap is a pair that some prover or compiler took for equal. A wrong ``verified`` here is a defect, whatever else is right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalify.api import verify
+from scalify.relation.parse import parse
+from scalify.relation.resolve import resolve
+from scalify.report.model import Report, Verdict
+from tests.support.builder import Builder
+
+Graph = Callable[[Builder], int]
+N = (4,)
+
+
+def report(baseline: Graph, distributed: Graph, *, mesh: str = "{d: 1}", inputs: str = "", outputs: str = "", more: str = "") -> Report:
+    """The report on two graphs with as many parameters as ``inputs`` has relations (``;`` between them; a shape is the same on both sides)."""
+    size = math.prod(int(part.split(":")[1]) for part in mesh.strip("{}").split(","))
+    b, d = Builder("baseline"), Builder("distributed")
+    left, right = b.build(baseline(b)), None
+    right = d.build(distributed(d), num_partitions=size)
+    specs = inputs.split(";") if inputs else [""] * len(left.parameter_shapes)
+    lines = ["version: 1", f"mesh: {mesh}", "inputs:" if specs else "inputs: []"]
+    lines += [f"  - {{baseline: {p}, distributed: {p}{', spec: [' + s.strip() + ']' if s.strip() else ''}}}" for p, s in enumerate(specs)]
+    lines += ["outputs:", f"  - {{baseline: 0, distributed: 0{', spec: [' + outputs + ']' if outputs else ''}}}", *([more] if more else [])]
+    return verify(left, [right], resolve(parse("\n".join(lines), "trap.yaml"), left, [right]))
+
+
+def equal(baseline: Graph, distributed: Graph, **more: str) -> bool:
+    return report(baseline, distributed, **more).verdict is Verdict.VERIFIED
+
+
+def filled(b: Builder, value: float, dtype: str = "f32", dims: tuple[int, ...] = N) -> int:
+    return b.broadcast(b.constant(dtype, value), dims)
+
+
+def unary(*opcodes: str, dtype: str = "f32") -> Graph:
+    def graph(b: Builder) -> int:
+        x = b.parameter(dtype, N)
+        for opcode in opcodes:
+            x = b.like(opcode, x)
+        return x
+
+    return graph
+
+
+def with_constant(opcode: str, value: float, dtype: str = "f32", then: str | None = None) -> Graph:
+    def graph(b: Builder) -> int:
+        x = b.parameter(dtype, N)
+        y = b.like(opcode, x, filled(b, value, dtype))
+        return b.like(then, y) if then else y
+
+    return graph
+
+
+def of(function: Callable[[Builder, int], int], dtype: str = "f32", dims: tuple[int, ...] = N) -> Graph:
+    """A graph of one parameter."""
+    return lambda b: function(b, b.parameter(dtype, dims))
+
+
+def of_two(function: Callable[[Builder, int, int], int], dtype: str = "f32", dims: tuple[int, ...] = N) -> Graph:
+    return lambda b: function(b, b.parameter(dtype, dims), b.parameter(dtype, dims))
+
+
+def compared(b: Builder, x: int, y: int, direction: str) -> int:
+    return b.add("compare", "pred", b.shape(x).dims, [x, y], direction=direction)
+
+
+def reduced(b: Builder, x: int, opcode: str, dims: tuple[int, ...], initial: float) -> int:
+    shape = b.shape(x)
+    kept = [n for d, n in enumerate(shape.dims) if d not in dims]
+    return b.add(
+        "reduce", shape.dtype, kept, [x, b.constant(shape.dtype, initial)], calls=[b.reducer(opcode, shape.dtype)], dimensions=dims
+    )
+
+
+def converted(b: Builder, x: int, *dtypes: str) -> int:
+    for dtype in dtypes:
+        x = b.add("convert", dtype, b.shape(x).dims, [x])
+    return x
+
+
+def softmax(b: Builder, x: int, *, shifted: bool) -> int:
+    if shifted:
+        x = b.like("subtract", x, b.broadcast(reduced(b, x, "maximum", (0,), -math.inf), N))
+    e = b.like("exponential", x)
+    return b.like("divide", e, b.broadcast(reduced(b, e, "add", (0,), 0.0), N))
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------------
+DIFFERENT: dict[str, tuple[Graph, Graph]] = {
+    "zero times an infinite constant": (
+        of(lambda b, x: b.like("multiply", filled(b, 0.0), filled(b, math.inf))),
+        of(lambda b, x: filled(b, 0.0)),
+    ),
+    "an infinity minus itself": (
+        of(lambda b, x: b.like("subtract", filled(b, math.inf), filled(b, math.inf))),
+        of(lambda b, x: filled(b, 0.0)),
+    ),
+    "zero times a quotient by zero": (
+        of(lambda b, x: b.like("multiply", filled(b, 0.0), b.like("divide", x, filled(b, 0.0)))),
+        of(lambda b, x: filled(b, 0.0)),
+    ),
+    "zero times the logarithm of zero": (
+        of(lambda b, x: b.like("multiply", filled(b, 0.0), b.like("log", filled(b, 0.0)))),
+        of(lambda b, x: filled(b, 0.0)),
+    ),
+    "x / x is 1": (of(lambda b, x: b.like("divide", x, x)), of(lambda b, x: filled(b, 1.0))),
+    "x + 1 > y for integers that wrap around": (
+        of_two(lambda b, x, y: compared(b, b.like("add", x, filled(b, 1, "s32")), y, "GT"), "s32"),
+        of_two(lambda b, x, y: compared(b, x, y, "GE"), "s32"),
+    ),
+    "x - 1 >= 0 for unsigned integers": (
+        of(lambda b, x: compared(b, b.like("subtract", x, filled(b, 1, "u32")), filled(b, 0, "u32"), "GE"), "u32"),
+        of(lambda b, x: compared(b, x, filled(b, 1, "u32"), "GE"), "u32"),
+    ),
+    "a narrow integer keeps a wide one": (of(lambda b, x: converted(b, x, "s8", "s32"), "s32"), unary(dtype="s32")),
+    "the square of an integer before conversion": (
+        of(lambda b, x: converted(b, b.like("multiply", x, x), "f32"), "s32"),
+        of(lambda b, x: b.like("multiply", converted(b, x, "f32"), converted(b, x, "f32")), "s32"),
+    ),
+    "truncated and rounded down": (of(lambda b, x: converted(b, x, "s32")), of(lambda b, x: converted(b, b.like("floor", x), "s32"))),
+    "integer division truncates": (
+        with_constant("divide", 2, "s32"),
+        of(lambda b, x: converted(b, b.like("floor", b.like("divide", converted(b, x, "f32"), filled(b, 2.0))), "s32"), "s32"),
+    ),
+    "remainder has the sign of the dividend": (with_constant("remainder", 4, "s32"), with_constant("and", 3, "s32")),
+    "arithmetic and logical shift": (with_constant("shift-right-arithmetic", 1, "s32"), with_constant("shift-right-logical", 1, "s32")),
+    "arithmetic shift of unsigned integers": (
+        with_constant("shift-right-arithmetic", 1, "u32"),
+        with_constant("shift-right-logical", 1, "u32"),
+    ),
+    "sign of a scaled integer": (
+        of(lambda b, x: b.like("sign", b.like("multiply", converted(b, x, "f32"), filled(b, 0.25))), "u8"),
+        of(lambda b, x: converted(b, compared(b, x, filled(b, 4, "u8"), "GE"), "f32"), "u8"),
+    ),
+    "greatest value with initial value 0": (
+        of(lambda b, x: reduced(b, x, "maximum", (0,), 0.0)),
+        of(lambda b, x: reduced(b, x, "maximum", (0,), -math.inf)),
+    ),
+    "sum and greatest value": (of(lambda b, x: reduced(b, x, "add", (0,), 0.0)), of(lambda b, x: reduced(b, x, "maximum", (0,), 0.0))),
+    "sum of predicates": (
+        of(lambda b, x: converted(b, reduced(b, x, "add", (0,), 0), "s32"), "pred"),
+        of(lambda b, x: reduced(b, converted(b, x, "s32"), "add", (0,), 0), "pred"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_numbers(name: str) -> None:
+    assert not equal(*DIFFERENT[name])
+    assert equal(DIFFERENT[name][0], DIFFERENT[name][0])
+
+
+def test_equal_over_the_reals_is_said_to_be() -> None:
+    """Laws that hold for finite numbers only are listed with the verdict."""
+    lowest = -3.4028234663852886e38
+    pairs: list[tuple[Graph, Graph]] = [
+        (of(lambda b, x: softmax(b, x, shifted=True)), of(lambda b, x: softmax(b, x, shifted=False))),
+        (unary("exponential", "log"), unary()),
+        (of(lambda b, x: b.add("is-finite", "pred", N, [x])), of(lambda b, x: filled(b, 1, "pred"))),
+        (of(lambda b, x: reduced(b, x, "maximum", (0,), -math.inf)), of(lambda b, x: reduced(b, x, "maximum", (0,), lowest))),
+    ]
+    for baseline, distributed in pairs:
+        found = report(baseline, distributed)
+        assert found.verdict is Verdict.VERIFIED
+        assert found.assumptions
+
+
+def test_ranges_make_integers_exact() -> None:
+    narrow = DIFFERENT["a narrow integer keeps a wide one"]
+    assert equal(*narrow, more="assume:\n  - {baseline: 0, range: [0, 100]}")
+    assert not equal(*narrow, more="assume:\n  - {baseline: 0, range: [0, 129]}")
+    below = DIFFERENT["x - 1 >= 0 for unsigned integers"]
+    assert not equal(*below, more="assume:\n  - {baseline: 0, range: [0, 100]}")
+    assert equal(*below, more="assume:\n  - {baseline: 0, range: [1, 100]}")
+
+
+def test_not_a_number_differs_from_itself() -> None:
+    assert not equal(of(lambda b, x: compared(b, filled(b, math.nan), filled(b, math.nan), "NE")), of(lambda b, x: filled(b, 0, "pred")))
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------------
+ROWS = (4, 6)
+
+
+def window_sum(b: Builder, x: int, dim: int) -> int:
+    from scalify.hlo.window import WindowDimension  # noqa: PLC0415
+
+    window = tuple(
+        WindowDimension(n, 1, n - 1, 0, 1, 1, False) if d == dim else WindowDimension(1, 1, 0, 0, 1, 1, False)
+        for d, n in enumerate(b.shape(x).dims)
+    )
+    shape = b.shape(x)
+    return b.add("reduce-window", shape.dtype, shape.dims, [x, b.constant("f32", 0.0)], calls=[b.reducer("add", "f32")], window=window)
+
+
+def sorted_along(b: Builder, x: int, dim: int, direction: str = "LT") -> int:
+    c = b.computation(f"order_{direction}")
+    c.end(c.add("compare", "pred", (), [c.parameter("f32"), c.parameter("f32")], direction=direction))
+    return b.add("sort", "f32", b.shape(x).dims, [x], calls=[f"order_{direction}"], dimensions=(dim,), is_stable=True)
+
+
+def transposed(b: Builder, x: int, order: tuple[int, ...]) -> int:
+    shape = b.shape(x)
+    return b.add("transpose", shape.dtype, [shape.dims[d] for d in order], [x], dimensions=order)
+
+
+def square(function: Callable[[Builder, int], int]) -> Graph:
+    return of(function, "f32", (4, 4))
+
+
+def taken(order: tuple[int, int, int]) -> Graph:
+    """A row of a table whose rows are laid out in two ways."""
+
+    def graph(b: Builder) -> int:
+        w = transposed(b, b.parameter("f32", (2, 4, 3)), order)
+        dims = [b.shape(w).dims[0] * b.shape(w).dims[1], b.shape(w).dims[2]]
+        i = b.parameter("s32", ())
+        return b.add(
+            "dynamic-slice", "f32", (1, 3), [b.add("reshape", "f32", dims, [w]), i, b.constant("s32", 0)], dynamic_slice_sizes=(1, 3)
+        )
+
+    return graph
+
+
+def diagonal(b: Builder, x: int) -> int:
+    rows = b.add("iota", "s32", (4, 4), iota_dimension=0)
+    mask = compared(b, rows, b.add("iota", "s32", (4, 4), iota_dimension=1), "EQ")
+    return reduced(b, b.add("select", "f32", (4, 4), [mask, x, filled(b, 0.0, dims=(4, 4))]), "add", (0, 1), 0.0)
+
+
+TABLE = np.arange(16.0).reshape(4, 4) ** 2
+
+AXES: dict[str, tuple[Graph, Graph]] = {
+    "sort along another dimension": (square(lambda b, x: sorted_along(b, x, 0)), square(lambda b, x: sorted_along(b, x, 1))),
+    "sort in another order": (square(lambda b, x: sorted_along(b, x, 0)), square(lambda b, x: sorted_along(b, x, 0, "GT"))),
+    "running sum along another dimension": (square(lambda b, x: window_sum(b, x, 0)), square(lambda b, x: window_sum(b, x, 1))),
+    "diagonal and total": (square(diagonal), square(lambda b, x: reduced(b, x, "add", (0, 1), 0.0))),
+    "transposed": (square(lambda b, x: x), square(lambda b, x: transposed(b, x, (1, 0)))),
+    "a transposed constant": (
+        square(lambda b, x: b.like("add", x, b.constant("f32", TABLE))),
+        square(lambda b, x: b.like("add", x, b.constant("f32", TABLE.T))),
+    ),
+    "rows of a table in another order": (taken((0, 1, 2)), taken((1, 0, 2))),
+    "reshape is no transpose": (
+        of(lambda b, x: b.add("reshape", "f32", (6, 4), [x]), "f32", ROWS),
+        of(lambda b, x: transposed(b, x, (1, 0)), "f32", ROWS),
+    ),
+    "factors in another order": (
+        of(lambda b, x: b.add("reshape", "f32", (24,), [transposed(b, b.add("reshape", "f32", (2, 3, 4), [x]), (1, 0, 2))]), "f32", (24,)),
+        of(lambda b, x: x, "f32", (24,)),
+    ),
+    "the product with the transposed": (
+        square(lambda b, x: b.add("dot", "f32", (4, 4), [x, x], lhs_contracting_dims=(1,), rhs_contracting_dims=(0,))),
+        square(lambda b, x: b.add("dot", "f32", (4, 4), [x, x], lhs_contracting_dims=(1,), rhs_contracting_dims=(1,))),
+    ),
+    "reversed": (of(lambda b, x: b.add("reverse", "f32", N, [x], dimensions=(0,))), unary()),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_different_axes(name: str) -> None:
+    assert not equal(*AXES[name])
+    assert equal(AXES[name][0], AXES[name][0])
+    assert equal(AXES[name][1], AXES[name][1])
+
+
+# -- indices -----------------------------------------------------------------------------------------------------------------
+def sliced(b: Builder, x: int, start: int, size: int) -> int:
+    return b.add("dynamic-slice", "f32", (size,), [x, start], dynamic_slice_sizes=(size,))
+
+
+def clamped_twice(b: Builder) -> int:
+    """A slice of a slice: each start is clamped by itself."""
+    x, i, j = b.parameter("f32", (8,)), b.parameter("s32"), b.parameter("s32")
+    return sliced(b, sliced(b, x, i, 4), j, 2)
+
+
+def clamped_once(b: Builder) -> int:
+    x, i, j = b.parameter("f32", (8,)), b.parameter("s32"), b.parameter("s32")
+    return sliced(b, x, b.like("add", i, j), 2)
+
+
+def scattered(kind: str, *, clamp: bool = False, count: int = 2) -> Graph:
+    def graph(b: Builder) -> int:
+        x, i, u = b.parameter("f32", N), b.parameter("s32", (count, 1)), b.parameter("f32", (count,))
+        if clamp:
+            i = b.add("clamp", "s32", (count, 1), [b.constant("s32", 0), i, b.constant("s32", 3)])
+        c = b.computation("combine")
+        p, q = c.parameter("f32"), c.parameter("f32")
+        c.end(c.add("add", "f32", (), [p, q]) if kind == "add" else q)
+        return b.add(
+            "scatter",
+            "f32",
+            N,
+            [x, i, u],
+            calls=["combine"],
+            inserted_window_dims=(0,),
+            scatter_dims_to_operand_dims=(0,),
+            index_vector_dim=1,
+        )
+
+    return graph
+
+
+def one_by_one(order: tuple[int, int]) -> Graph:
+    """Two elements written one after the other."""
+
+    def graph(b: Builder) -> int:
+        x, i, u = b.parameter("f32", N), b.parameter("s32", (2, 1)), b.parameter("f32", (2,))
+        for k in order:
+            at = b.add("reshape", "s32", (), [b.add("slice", "s32", (1, 1), [i], starts=(k, 0), limits=(k + 1, 1), strides=(1, 1))])
+            x = b.add(
+                "dynamic-update-slice", "f32", N, [x, b.add("slice", "f32", (1,), [u], starts=(k,), limits=(k + 1,), strides=(1,)), at]
+            )
+        return x
+
+    return graph
+
+
+def updated(b: Builder, *, inside: bool) -> int:
+    """A window written at a start that may be out of range; ``inside`` masks by the start as it is."""
+    x, u, i = b.parameter("f32", (8,)), b.parameter("f32", (2,)), b.parameter("s32")
+    if not inside:
+        return b.add("dynamic-update-slice", "f32", (8,), [x, u, i])
+    at = b.add("iota", "s32", (8,), iota_dimension=0)
+    start = b.broadcast(i, (8,))
+    low = compared(b, at, start, "GE")
+    high = compared(b, at, b.like("add", start, filled(b, 2, "s32", (8,))), "LT")
+    written = b.add("dynamic-update-slice", "f32", (8,), [filled(b, 0.0, dims=(8,)), u, i])
+    return b.add("select", "f32", (8,), [b.like("and", low, high), written, x])
+
+
+INDICES: dict[str, tuple[Graph, Graph]] = {
+    "slices of slices merge": (clamped_twice, clamped_once),
+    "scatter-add drops what is outside": (scattered("add"), scattered("add", clamp=True)),
+    "which of two writes wins": (one_by_one((0, 1)), one_by_one((1, 0))),
+    "a scatter that may write twice": (scattered("set"), one_by_one((0, 1))),
+    "the start of an update is clamped": (lambda b: updated(b, inside=False), lambda b: updated(b, inside=True)),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_different_indices(name: str) -> None:
+    assert not equal(*INDICES[name])
+    assert equal(INDICES[name][0], INDICES[name][0])
+
+
+# -- devices -----------------------------------------------------------------------------------------------------------------
+WEIGHT = (4, 8)
+
+
+def product(b: Builder) -> int:
+    x, w = b.parameter("f32", (2, 8)), b.parameter("f32", (8, 4))
+    return b.add("dot", "f32", (2, 4), [x, w], lhs_contracting_dims=(1,), rhs_contracting_dims=(0,))
+
+
+def partial(reductions: int, groups: tuple[tuple[int, ...], ...] = ()) -> Graph:
+    def graph(b: Builder) -> int:
+        x, w = b.parameter("f32", (2, 4)), b.parameter("f32", (4, 4))
+        y = b.add("dot", "f32", (2, 4), [x, w], lhs_contracting_dims=(1,), rhs_contracting_dims=(0,))
+        for _ in range(reductions):
+            y = b.add("all-reduce", "f32", (2, 4), [y], calls=[b.reducer("add", "f32")], replica_groups=groups)
+        return y
+
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("reductions", "groups", "verified"),
+    [
+        (1, ((0, 1), (2, 3)), True),
+        (0, (), False),
+        (2, ((0, 1), (2, 3)), False),
+        (1, (), False),  # also over the replicas: twice too much
+        (1, ((0, 2), (1, 3)), False),
+        (1, ((0,), (1,), (2,), (3,)), False),
+    ],
+)
+def test_reductions_over_devices(reductions: int, groups: tuple[tuple[int, ...], ...], verified: bool) -> None:
+    found = equal(product, partial(reductions, groups), mesh="{dp: 2, tp: 2}", inputs="null, tp; tp, null")
+    assert found is verified
+
+
+def shifted_by_device(b: Builder, *, axis: str) -> int:
+    """``x + index of the device along an axis`` of the mesh {a: 2, b: 2}."""
+    x = b.parameter("f32", (2,))
+    device = b.add("convert", "s32", (), [b.add("partition-id", "u32")])
+    index = b.like("divide" if axis == "a" else "remainder", device, b.constant("s32", 2))
+    start = b.like("multiply", index, b.constant("s32", 2))
+    position = b.like("add", b.add("iota", "s32", (2,), iota_dimension=0), b.broadcast(start, (2,)))
+    return b.like("add", x, converted(b, position, "f32"))
+
+
+@pytest.mark.parametrize(("axis", "verified"), [("a", True), ("b", False)])
+def test_positions_of_a_sharded_dimension(axis: str, verified: bool) -> None:
+    whole = of(lambda b, x: b.like("add", x, b.add("iota", "f32", N, iota_dimension=0)))
+    assert equal(whole, lambda b: shifted_by_device(b, axis=axis), mesh="{a: 2, b: 2}", inputs="a", outputs="a") is verified
+
+
+def gathered_after(b: Builder, *, order: bool) -> int:
+    """A replicated and a sharded part joined, before or after the sharded one is gathered."""
+    x, y = b.parameter("f32", (2,)), b.parameter("f32", (1,))
+    if order:
+        return b.add("concatenate", "f32", N, [x, b.add("all-gather", "f32", (2,), [y], dimensions=(0,))], dimensions=(0,))
+    half = b.add("slice", "f32", (1,), [x], starts=(0,), limits=(1,), strides=(1,))
+    return b.add("all-gather", "f32", N, [b.add("concatenate", "f32", (2,), [half, y], dimensions=(0,))], dimensions=(0,))
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_joining_replicated_and_sharded_parts(order: bool) -> None:
+    def whole(b: Builder) -> int:
+        return b.add("concatenate", "f32", N, [b.parameter("f32", (2,)), b.parameter("f32", (2,))], dimensions=(0,))
+
+    assert equal(whole, lambda b: gathered_after(b, order=order), mesh="{d: 2}", inputs="null; d") is order
+
+
+@pytest.mark.parametrize("opcode", ["rng", "custom-call"])
+def test_effects_are_never_shared(opcode: str) -> None:
+    """A random number is equal to no other, and need not be the same on all devices."""
+    attributes: dict[str, Any] = {"distribution": "rng_uniform"} if opcode == "rng" else {"custom_call_target": "reads_the_device"}
+
+    def graph(b: Builder) -> int:
+        x = b.parameter("f32", N)
+        operands = [b.constant("f32", 0.0), b.constant("f32", 1.0)] if opcode == "rng" else [x]
+        return b.like("add", x, b.add(opcode, "f32", N, operands, **attributes))
+
+    assert not equal(graph, graph)
+    assert not equal(graph, graph, mesh="{d: 2}")
+
+
+def test_asynchronous_permutes_hand_on_what_was_received() -> None:
+    def graph(b: Builder, *, moves: bool) -> int:
+        x = b.parameter("f32", (2,))
+        row = b.shape(x)
+        if not moves:
+            return x
+        from scalify.hlo.module import Shape  # noqa: PLC0415
+
+        start = b.add("collective-permute-start", Shape("tuple", (), (row, row)), (), [x], source_target_pairs=((0, 1), (1, 0)))
+        return b.add("collective-permute-done", row, (), [start])
+
+    assert not equal(unary(), lambda b: graph(b, moves=True), mesh="{d: 2}", inputs="d", outputs="d")
+    assert equal(unary(), lambda b: graph(b, moves=False), mesh="{d: 2}", inputs="d", outputs="d")
