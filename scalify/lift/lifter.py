@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from scalify.hlo.dtypes import DTYPES
 from scalify.lift.atoms import from_array, iota, parameter
-from scalify.lift.axes import Axis
+from scalify.lift.axes import Axis, find
 from scalify.lift.functions import function
 from scalify.lift.infer import Side
 from scalify.lift.instance import substitute
@@ -49,14 +49,20 @@ class Layouts:
 
     def __init__(self) -> None:
         self._by_axes: dict[Axes, Layout] = {}
+        self._by_roots: dict[tuple[int, ...], Layout] = {}
         self._by_key: dict[object, Layout] = {}
 
     def of(self, axes: Axes) -> Layout:
-        """The layout of values with these axes, the device axis first."""
-        found = self._by_axes.get(axes)
+        """The layout of values with these axes, the device axis first. Inference must be over: the axes no longer change."""
+        quick = self._by_axes.get(axes)
+        if quick is not None:
+            return quick
+        roots = tuple([0 if a is None else id(find(a)) for a in axes])
+        found = self._by_roots.get(roots)
         if found is None:
             made = Layout(axes)
-            found = self._by_axes[axes] = self._by_key.setdefault(made.key, made)
+            found = self._by_roots[roots] = self._by_key.setdefault(made.key, made)
+        self._by_axes[axes] = found
         return found
 
 
@@ -245,7 +251,7 @@ class Lifter:
                 raise Unsupported(f"opcode {operation.opcode} has no lifting")
             if operation.instruction.attributes.get("unknown_fields"):
                 raise Unsupported("the file has fields that are not understood")
-            if any(any(s.dynamic) for s in operation.shapes):
+            if any(s.dynamic and any(s.dynamic) for s in operation.shapes):
                 raise Unsupported("dynamic dimensions")
             values = transfer(self, operation)
         except Unsupported as reason:

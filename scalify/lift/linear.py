@@ -121,9 +121,8 @@ def _node(store: Store, entries: list[Entry], constant: Number) -> View:
         constant, common = -constant, -common
     arrange(entries)
     labels = Labels()
-    data = (tuple([(t, c, labels.labels(at)) for t, c, at in entries]), constant)
-    sizes = sizes_of([(t, at) for t, _, at in entries], labels)
-    term = store.node("lin", data, sizes, _facts)
+    data = (tuple([(t, c, labels.sized(at, t.sizes)) for t, c, at in entries]), constant)
+    term = store.node("lin", data, tuple(labels.sizes), _facts)
     term.odd = odd
     return View(common, term, tuple(labels.slots))
 

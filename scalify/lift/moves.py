@@ -47,7 +47,8 @@ def _renamed(view: View, slots: tuple[int, ...] | None) -> View:
 class Source(NamedTuple):
     """How some source dimensions (taken row-major together) are indexed: ``base + stride * (index over the target dimensions)``.
 
-    ``extra`` adds digits of other target factors: (factor, coefficient of its element index).
+    ``extra`` adds digits of other target factors: (factor, coefficient of its element index). ``within`` says that only indices of
+    ``0 .. within - 1`` matter, as the caller masks all others.
     """
 
     dims: tuple[int, ...]
@@ -55,6 +56,7 @@ class Source(NamedTuple):
     base: int = 0
     stride: int = 1
     extra: tuple[tuple[int, int], ...] = ()
+    within: int | None = None
 
 
 def move(store: Store, value: Value, target: Layout, sources: Sequence[Source]) -> list[View]:
@@ -78,7 +80,16 @@ def digits_of(target: Layout, block: Block, source: Source) -> tuple[int, Digits
         part = target.parts[factor][block.choice[factor]]
         base += part.offset * coefficient
         found += [(slot, n, s * coefficient) for slot, (n, s) in zip(block.slots[factor], part.digits, strict=True) if s * coefficient]
-    return base, found
+    return _folded(base, found, source.within) if source.within else (base, found)
+
+
+def _folded(base: int, digits: Digits, size: int) -> tuple[int, Digits]:
+    """The same index modulo ``size``, where the digits are whole multiples of it or stay below it together: then that takes no table."""
+    low = [d for d in digits if d[2] % size]
+    rest = base % size
+    if all(c > 0 for _, _, c in low) and rest + sum(c * (n - 1) for _, n, c in low) < size:
+        return rest, low
+    return base, digits
 
 
 def _move_block(

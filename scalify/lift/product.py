@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from scalify.lift.linear import arrange, combine, scale, sizes_of, zero_times
+from scalify.lift.linear import arrange, combine, scale, zero_times
 from scalify.lift.terms import Labels, Number, Store, Term, View, number
 
 Factor = tuple[Term, int, tuple[int, ...]]
@@ -94,8 +94,8 @@ def plain(store: Store, coef: Number, factors: list[Factor]) -> View:
         return scale(store, View(1, term, at), coef)
     entries = arrange(factors)  # type: ignore[arg-type]
     labels = Labels()
-    data = tuple([(t, e, labels.labels(at)) for t, e, at in entries])
-    term = store.node("mul", data, sizes_of([(t, at) for t, _, at in entries], labels), _facts)  # type: ignore[misc]
+    data = tuple([(t, e, labels.sized(at, t.sizes)) for t, e, at in entries])
+    term = store.node("mul", data, tuple(labels.sizes), _facts)
     return View(coef, term, tuple(labels.slots))
 
 

@@ -161,13 +161,14 @@ def _make_one(term: Term) -> None:
 
 
 class Labels:
-    """Numbers labels in the order in which slots are first met."""
+    """Numbers labels in the order in which slots are first met; ``sizes`` are those of the slots met through :meth:`sized`."""
 
-    __slots__ = ("of", "slots")
+    __slots__ = ("of", "sizes", "slots")
 
     def __init__(self) -> None:
         self.of: dict[int, int] = {}
         self.slots: list[int] = []
+        self.sizes: list[int] = []
 
     def index(self, entry: Index) -> Index:
         if type(entry) is tuple:
@@ -181,6 +182,19 @@ class Labels:
             found = self.of[slot] = len(self.slots)
             self.slots.append(slot)
         return found
+
+    def sized(self, at: Iterable[int], sizes: Iterable[int]) -> tuple[int, ...]:
+        """The labels of a term's slots, whose sizes are noted."""
+        known = self.of
+        found = []
+        for slot, size in zip(at, sizes, strict=True):
+            label = known.get(slot)
+            if label is None:
+                label = known[slot] = len(self.slots)
+                self.slots.append(slot)
+                self.sizes.append(size)
+            found.append(label)
+        return tuple(found)
 
     def labels(self, at: Iterable[int]) -> tuple[int, ...]:
         label = self.label

@@ -124,8 +124,8 @@ def _concatenate(lifter: Lifter, operation: Operation) -> list[Value]:
     for operand in operation.operands:
         value = lifter.values[operand]
         sources = identity_sources(len(operation.shapes[0].dims))
-        sources[dim] = Source((dim,), (dim,), -start)
         size = value.layout.sizes[dim]
+        sources[dim] = Source((dim,), (dim,), -start, within=size)
         for parts, block, view in zip(found, layout.blocks, move(lifter.store, value, layout, sources), strict=True):
             where = inside(lifter, layout, block, dim, start, size)
             if where.coef:
@@ -146,10 +146,17 @@ def _either_part(lifter: Lifter, parts: list[tuple[View, View]]) -> View:
 
 def inside(lifter: Lifter, layout: Layout, block: Block, dim: int, start: int, size: int) -> View:
     """1 where the index along a dimension lies in ``start .. start + size - 1``."""
-    index = position(lifter, layout, block, dim)
-    low = at_least_zero(lifter.store, combine(lifter.store, ((1, index),), -start))
-    high = at_least_zero(lifter.store, combine(lifter.store, ((-1, index),), start + size - 1))
-    return multiply(lifter.store, ((low, 1), (high, 1)))
+    if start <= 0 and start + size >= layout.sizes[dim]:
+        return lifter.store.constant(1)
+    offset, digits = layout.alternative((dim,), block)
+    key = ("inside", offset, tuple(digits), start, size)
+    found: View | None = lifter.store.memo.get(key)
+    if found is None:
+        index = position(lifter, layout, block, dim)
+        low = at_least_zero(lifter.store, combine(lifter.store, ((1, index),), -start))
+        high = at_least_zero(lifter.store, combine(lifter.store, ((-1, index),), start + size - 1))
+        found = lifter.store.memo[key] = multiply(lifter.store, ((low, 1), (high, 1)))
+    return found
 
 
 @lifts("pad")
