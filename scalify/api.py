@@ -12,9 +12,11 @@ from scalify.hlo.module import Module
 from scalify.lift.custom_calls import Registry
 from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.pair import Pair, lift_pair
+from scalify.lift.program import Operation
 from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
 from scalify.prove.catalogue import installed, rules
+from scalify.prove.overflow import unguarded
 from scalify.prove.rule import Rule
 from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
 from scalify.relation.model import Relation
@@ -57,14 +59,15 @@ def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, 
         return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
     proved = time.perf_counter()
     failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
-    findings = find(pair, failing, options.source_root)
+    risky = unguarded(pair.baseline, pair.distributed)
+    findings = find(pair, failing, options.source_root, risky)
     seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": time.perf_counter() - proved}
     return Report(
-        verdict=Verdict.UNVERIFIED if failing else Verdict.VERIFIED,
-        outputs=_outputs(proof.outcomes),
+        verdict=Verdict.UNVERIFIED if failing or risky else Verdict.VERIFIED,
+        outputs=_outputs(proof.outcomes, dependents(pair, risky)),
         findings=findings,
         assumptions=_assumptions(pair, proof),
-        stopped=_reason(pair, proof) if failing else None,
+        stopped=_reason(pair, proof) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
         stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
 
@@ -80,9 +83,18 @@ def _count(baseline: Module, distributed: Sequence[Module]) -> int:
     return baseline.instruction_count + sum(m.instruction_count for m in distributed)
 
 
-def _outputs(outcomes: Sequence[Outcome]) -> tuple[Output, ...]:
-    open_ones = {o.claim.output for o in outcomes if o.how is How.OPEN}
+def _outputs(outcomes: Sequence[Outcome], risky: set[int]) -> tuple[Output, ...]:
+    open_ones = {o.claim.output for o in outcomes if o.how is How.OPEN or o.claim.actual in risky}
     return tuple([Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})])
+
+
+def dependents(pair: Pair, operations: Sequence[Operation]) -> set[int]:
+    """The distributed values that depend on one of the operations."""
+    found = {r for o in operations for r in o.results}
+    for operation in pair.distributed.program.operations if found else ():
+        if any(o in found for o in operation.operands):
+            found.update(operation.results)
+    return found
 
 
 def _reason(pair: Pair, proof: Proof) -> Stopped:
@@ -105,6 +117,7 @@ def _stopped(baseline: Module, distributed: Sequence[Module], relation: Relation
     )
 
 
+_REALS_ONLY = "equal over the reals, but the distributed graph can overflow where the baseline cannot"
 _REALS = "numbers are real numbers: all inputs and intermediate values are finite"
 _LAWS = {
     "exp-homomorphism": "exp(a + b) = exp(a) exp(b), without overflow",

@@ -17,11 +17,17 @@ from scalify.report.model import Finding, Kind, Place, Severity
 MOST_DIAGNOSED = 200
 
 
-def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None) -> tuple[Finding, ...]:
-    """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved."""
+def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
+    """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
+    overflow where the baseline does not."""
     known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
     errors = _errors(pair, known, failing, source_root) if failing else []
-    return (*errors, *_precision(pair, source_root))
+    return (*errors, *_overflows(risky, source_root), *_precision(pair, source_root))
+
+
+def _overflows(risky: Sequence[Operation], source_root: Path | None) -> list[Finding]:
+    text = "`{}` can overflow: the baseline subtracts a maximum first, which makes no difference over the reals only"
+    return _grouped([Finding(Kind.OVERFLOW, Severity.ERROR, text.format(o.opcode), place(o.instruction, source_root)) for o in risky])
 
 
 def _errors(pair: Pair, known: Known, failing: Sequence[int], source_root: Path | None) -> list[Finding]:
