@@ -100,7 +100,8 @@ def plain(store: Store, coef: Number, factors: list[Factor]) -> View:
 
 
 def is_exponential(term: Term) -> bool:
-    return term.kind == "fn" and term.data[0] == "exp"
+    """An exponential that is not 0: its powers of both signs are always taken together."""
+    return term.kind == "fn" and term.data[0] == "exp" and term.positive
 
 
 def _facts(term: Term) -> None:
