@@ -15,7 +15,7 @@ import pytest
 from scalify.api import verify
 from scalify.relation.parse import parse
 from scalify.relation.resolve import resolve
-from scalify.report.model import Report, Verdict
+from scalify.report.model import Kind, Report, Verdict
 from tests.support.builder import Builder
 
 Graph = Callable[[Builder], int]
@@ -165,7 +165,7 @@ def test_equal_over_the_reals_is_said_to_be() -> None:
     """Laws that hold for finite numbers only are listed with the verdict."""
     lowest = -3.4028234663852886e38
     pairs: list[tuple[Graph, Graph]] = [
-        (of(lambda b, x: softmax(b, x, shifted=True)), of(lambda b, x: softmax(b, x, shifted=False))),
+        (of(lambda b, x: softmax(b, x, shifted=False)), of(lambda b, x: softmax(b, x, shifted=True))),
         (unary("exponential", "log"), unary()),
         (of(lambda b, x: b.add("is-finite", "pred", N, [x])), of(lambda b, x: filled(b, 1, "pred"))),
         (of(lambda b, x: reduced(b, x, "maximum", (0,), -math.inf)), of(lambda b, x: reduced(b, x, "maximum", (0,), lowest))),
@@ -174,6 +174,16 @@ def test_equal_over_the_reals_is_said_to_be() -> None:
         found = report(baseline, distributed)
         assert found.verdict is Verdict.VERIFIED
         assert found.assumptions
+
+
+def test_a_removed_max_subtraction_is_a_finding() -> None:
+    """Equal over the reals, and a real bug: only the distributed graph overflows."""
+    found = report(of(lambda b, x: softmax(b, x, shifted=True)), of(lambda b, x: softmax(b, x, shifted=False)))
+    assert found.verdict is Verdict.UNVERIFIED
+    assert [f.kind for f in found.findings] == [Kind.OVERFLOW]
+    assert found.findings[0].distributed.opcode == "exponential"
+    same = of(lambda b, x: softmax(b, x, shifted=False))
+    assert report(same, same).verdict is Verdict.VERIFIED
 
 
 def test_ranges_make_integers_exact() -> None:
