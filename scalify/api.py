@@ -121,6 +121,7 @@ _REALS_ONLY = "equal over the reals, but the distributed graph can overflow wher
 _REALS = "numbers are real numbers: all inputs and intermediate values are finite"
 _LAWS = {
     "exp-homomorphism": "exp(a + b) = exp(a) exp(b), without overflow",
+    "finite-maximum": "the greatest of masked values is finite: no row is masked altogether",
     "log-exp": "log(exp(a) b) = a + log(b), for b > 0 and without overflow",
     "is-finite": "all values that is-finite looks at are finite",
     "lowest-finite-is-identity": "no value is below the lowest finite number that a maximum starts from",
