@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import measure
-from benchmarks.generate import LLAMA_405B, Config, generate
-from benchmarks.serialize import serialize
+from benchmarks.generate import LLAMA_405B, Config
+from benchmarks.serialize import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,16 +68,8 @@ def _questions(folder: Path, only: str, maker: ProcessPoolExecutor) -> Iterator[
     for title, rows in SERIES.items():
         for name, config, tp in rows:
             if re.search(only, f"{title}/{name}"):
-                files, relation, instructions = maker.submit(_write, folder, config, tp).result()
+                files, relation, instructions = maker.submit(write, folder, config, tp).result()
                 yield title, name, files, relation, instructions
-
-
-def _write(folder: Path, config: Config, tp: int) -> tuple[list[str], str, int]:
-    baseline, distributed, relation = generate(config, tp)
-    paths = [folder / "baseline.hlo.pb", folder / "distributed.hlo.pb", folder / "relation.yaml"]
-    for path, data in zip(paths, (serialize(baseline), serialize(distributed), relation.encode()), strict=True):
-        path.write_bytes(data)
-    return [str(paths[0]), str(paths[1])], str(paths[2]), baseline.instruction_count + distributed.instruction_count
 
 
 def _row(group: str, name: str, files: list[str], relation: str, instructions: int | None, runs: int) -> dict[str, object]:

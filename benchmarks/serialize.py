@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.generate import generate
 from scalify.hlo.schema import message
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.generate import Config
     from scalify.hlo.module import Computation, Instruction, Location, Module, Shape
 
 ELEMENT_TYPES = {"pred": 1, "s32": 4, "f32": 11, "tuple": 13, "bf16": 16}
@@ -107,3 +111,12 @@ def _metadata(location: Location) -> bytes:
     for frame in location.stack[:1]:
         proto.source_file, proto.source_line = frame.file, frame.line
     return bytes(proto.SerializeToString())
+
+
+def write(folder: Path, config: Config, tp: int) -> tuple[list[str], str, int]:
+    """A generated pair as files below ``folder``: graph files, relation file, number of instructions."""
+    baseline, distributed, relation = generate(config, tp)
+    paths = [folder / "baseline.hlo.pb", folder / "distributed.hlo.pb", folder / "relation.yaml"]
+    for path, data in zip(paths, (serialize(baseline), serialize(distributed), relation.encode()), strict=True):
+        path.write_bytes(data)
+    return [str(paths[0]), str(paths[1])], str(paths[2]), baseline.instruction_count + distributed.instruction_count
