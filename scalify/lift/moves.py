@@ -59,11 +59,40 @@ class Source(NamedTuple):
     within: int | None = None
 
 
+class Pick(NamedTuple):
+    """One source block of a target block: which one, with which indices for its slots, and where (None = everywhere)."""
+
+    where: int
+    change: dict[int, Index]
+    conditions: tuple[View, ...]
+
+
 def move(store: Store, value: Value, target: Layout, sources: Sequence[Source]) -> list[View]:
     """For each target block the source's elements at the indices that ``sources`` give, 0 where there are none."""
-    layout = value.layout
+    key = ("move", id(value.layout), id(target), tuple(sources))
+    plan: list[list[Pick]] | None = store.memo.get(key)
+    if plan is None:
+        plan = store.memo[key] = _picks(store, value.layout, target, sources)
+    return [_moved(store, value, picks) for picks in plan]
+
+
+def _moved(store: Store, value: Value, picks: list[Pick]) -> View:
+    found = []
+    for where, change, conditions in picks:
+        view = value.views[where]
+        if change:
+            view = substitute(store, view, change)
+        found.append(multiply(store, [(view, 1), *[(c, 1) for c in conditions]]) if conditions else view)
+    return found[0] if len(found) == 1 else combine(store, [(1, v) for v in found])
+
+
+def _picks(store: Store, layout: Layout, target: Layout, sources: Sequence[Source]) -> list[list[Pick]]:
     parts = {s.dims: _alternatives(layout, s.dims) for s in sources}
-    return [_move_block(store, value, target, block, sources, parts) for block in target.blocks]
+    plan = []
+    for block in target.blocks:
+        options = [locate(store, parts[s.dims], *digits_of(target, block, s)) for s in sources]
+        plan.append([_pick(layout, sources, places) for places in combinations(*options)])
+    return plan
 
 
 def _alternatives(layout: Layout, dims: tuple[int, ...]) -> tuple[Alternative, ...]:
@@ -92,27 +121,7 @@ def _folded(base: int, digits: Digits, size: int) -> tuple[int, Digits]:
     return base, digits
 
 
-def _move_block(
-    store: Store,
-    value: Value,
-    target: Layout,
-    block: Block,
-    sources: Sequence[Source],
-    parts: dict[tuple[int, ...], tuple[Alternative, ...]],
-) -> View:
-    layout = value.layout
-    options = [locate(store, parts[s.dims], *digits_of(target, block, s)) for s in sources]
-    found: list[View] = []
-    for places in combinations(*options):
-        view = _picked(store, value, layout, sources, places)
-        conditions = [(p.condition, 1) for p in places if p.condition is not None]
-        found.append(multiply(store, [(view, 1), *conditions]) if conditions else view)
-    if len(found) == 1:
-        return found[0]
-    return combine(store, [(1, v) for v in found])
-
-
-def _picked(store: Store, value: Value, layout: Layout, sources: Sequence[Source], places: Sequence[Place]) -> View:
+def _pick(layout: Layout, sources: Sequence[Source], places: Sequence[Place]) -> Pick:
     choice = [0] * len(layout.factors)
     order: list[int] = []
     indices: list[Index] = []
@@ -123,8 +132,7 @@ def _picked(store: Store, value: Value, layout: Layout, sources: Sequence[Source
             left, choice[f] = divmod(left, len(layout.parts[f]))
         order += chosen
         indices += place.indices
-    where = layout.blocks[layout.position(choice)]
-    slots = [s for f in order for s in where.slots[f]]
+    where = layout.position(choice)
+    slots = [s for f in order for s in layout.blocks[where].slots[f]]
     change = {s: i for s, i in zip(slots, indices, strict=True) if s != i}
-    view = value.views[layout.position(choice)]
-    return substitute(store, view, change) if change else view
+    return Pick(where, change, tuple([p.condition for p in places if p.condition is not None]))
