@@ -73,6 +73,7 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
         pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact")
         lifted = time.perf_counter()
         proof = prove(pair, limits, rules(installed(), options.rules))
+        pair = proof.pair
     except LimitReached as reached:
         return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
     proved = time.perf_counter()

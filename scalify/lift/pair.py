@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -274,6 +274,20 @@ class _Builder:
                     where.append((_among(right, layout, block, self.places[piece.module]), 1))
                 parts[number].append((1, multiply(store, [*where, (view, 1)])))
         return right.value(layout, [combine(store, p) for p in parts])
+
+
+def relift(pair: Pair, settle: Callable[[Lifter, Operation], None]) -> Pair:
+    """The pair with its distributed program lifted anew; ``settle`` is called after each operation and may replace its values by equal ones."""
+    old = pair.distributed
+    new = Lifter(pair.store, old.side, old.layouts, old.name, old.device_ids)
+    new.known_terms, new.exact = old.known_terms, old.exact
+    for operation in old.program.operations:
+        if operation.opcode == "parameter":
+            new.values.update({r: old.values[r] for r in operation.results})
+        else:
+            new.lift(operation)
+            settle(new, operation)
+    return replace(pair, distributed=new)
 
 
 def _integer(array: Array) -> bool:

@@ -9,13 +9,18 @@ from enum import Enum
 from scalify.lift.layout import Layout, Value
 from scalify.lift.pair import Claim, Pair, claimed
 from scalify.lift.terms import View
-from scalify.prove.engine import Status
+from scalify.prove.engine import Limits, Status
 from scalify.prove.instances import equal_by_instances
 from scalify.prove.obligation import Prover
 from scalify.prove.rule import Rule
+from scalify.prove.sweep import Sweep
 
-DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 16}
+DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 16, "sweep": 24}
 """Counted limits, by the names that ``--limit`` takes."""
+
+
+SWEEP = Limits(expression=200, rows=2_000, rounds=8, levels=0)
+"""What one obligation of a sweep may cost; there may be many."""
 
 
 class How(Enum):
@@ -38,9 +43,10 @@ class Outcome:
 
 @dataclass
 class Proof:
-    """The outcomes of all claims, and what it took: obligations given to the engine, memo hits, rules that fired, users' rules among them, the
+    """The outcomes of all claims (for ``pair``, which may have been swept), and what it took: obligations given to the engine, memo hits, rules that fired, users' rules among them, the
     limit that stopped an attempt."""
 
+    pair: Pair
     outcomes: list[Outcome]
     obligations: int = 0
     memo_hits: int = 0
@@ -50,11 +56,19 @@ class Proof:
 
 
 def prove(pair: Pair, limits: Mapping[str, int], rules: Sequence[Rule]) -> Proof:
-    """An outcome for every claim, in order."""
+    """An outcome for every claim, in order. Where claims stay open the distributed program is swept and they are tried again."""
     search = _Search(pair, limits, Prover(rules))
-    outcomes = [search.claim(claim) for claim in pair.claims]
+    outcomes = search.claims()
+    if any(o.how is How.OPEN for o in outcomes):
+        sweep = Sweep(pair, Prover(rules, SWEEP), limits["sweep"])
+        swept = sweep.run()
+        search.count += len(sweep.prover.memo)
+        if sweep.merged:
+            search.swept(swept, sweep)
+            outcomes = search.claims()
     pair.store.used.update(search.assumed)
-    return Proof(outcomes, search.count, search.prover.hits, tuple(sorted(search.fired)), tuple(sorted(search.user_rules)), search.limit)
+    hits = search.prover.hits
+    return Proof(search.pair, outcomes, search.count, hits, tuple(sorted(search.fired)), tuple(sorted(search.user_rules)), search.limit)
 
 
 class _Search:
@@ -67,6 +81,16 @@ class _Search:
         self.fired: set[str] = set()
         self.user_rules: set[str] = set()
         self.limit: str | None = None
+
+    def claims(self) -> list[Outcome]:
+        return [self.claim(claim) for claim in self.pair.claims]
+
+    def swept(self, pair: Pair, sweep: Sweep) -> None:
+        """Go on with a swept pair; its proofs lean on what the sweep leaned on."""
+        self.pair = pair
+        self.assumed |= sweep.assumed
+        self.fired |= sweep.fired
+        self.user_rules |= sweep.user_rules
 
     def claim(self, claim: Claim) -> Outcome:
         expected, actual = claimed(self.pair, claim)
