@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scalify.errors import UsageError
-from scalify.hlo.module import Module
-from scalify.lift.custom_calls import Registry
 from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.pair import Pair, lift_pair
-from scalify.lift.program import Operation
 from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
 from scalify.prove.catalogue import installed, rules
 from scalify.prove.overflow import unguarded
-from scalify.prove.rule import Rule
 from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
-from scalify.relation.model import Relation
 from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scalify.hlo.module import Module
+    from scalify.lift.custom_calls import Registry
+    from scalify.lift.program import Operation
+    from scalify.prove.rule import Rule
+    from scalify.relation.model import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

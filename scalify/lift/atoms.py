@@ -7,8 +7,8 @@ all others are batch labels. A parameter has no arguments. Two ``at`` nodes with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from scalify.lift.instance import child, compose, oriented, rebuilds
 from scalify.lift.linear import combine
 from scalify.lift.product import all_of
 from scalify.lift.terms import BOUND, FRESH, Index, Labels, Number, Store, Term, View, number
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
 
 MOST_DENSE = 1 << 24  #: elements of known data that one term may hold
 
@@ -138,7 +141,7 @@ def _sizes(store: Store, term: Term, binding: tuple[Index, ...]) -> dict[int, in
 Array = npt.NDArray[np.generic]
 
 
-def exact(value: float | int | bool | np.generic) -> Number:
+def exact(value: float | bool | np.generic) -> Number:
     """The rational that a finite machine number is."""
     if isinstance(value, (np.bool_, bool)):
         return int(value)
@@ -149,7 +152,8 @@ def exact(value: float | int | bool | np.generic) -> Number:
 
 def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
     """Known data, one dimension a slot, in normal form: axes along which it is constant are dropped; constants, affine
-    integers and 0/1 intervals become what they would be if they had been computed; the rest is compared by content."""
+    integers and 0/1 intervals become what they would be if they had been computed; the rest is compared by content.
+    """
     values = np.asarray(values)
     slots = list(slots)
     keep = [d for d in range(values.ndim) if values.shape[d] > 1 and not _constant_along(values, d)]

@@ -11,8 +11,11 @@ Cuts are found once, before lifting, for both graphs and the relation together; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST_SEGMENTS = 64  #: of one dimension; a demand for more is refused
 

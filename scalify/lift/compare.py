@@ -7,15 +7,17 @@ Over the reals only a positive scale is removed. The caller sees to it that inte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from math import gcd
+from typing import TYPE_CHECKING
 
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, form, from_form, scale
 from scalify.lift.product import complement, times
 from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: set by scalify.lift.atoms: evaluates a condition on known data, None for other terms
 on_known_data: list[Callable[[Store, Term, tuple[int, ...], str, int], View | None]] = []

@@ -27,7 +27,7 @@ class Call:
     operands: tuple[Shape, ...]
 
 
-class Refused(Exception):  # noqa: N818 - a reason, not an error
+class Refused(Exception):
     """The registered semantics does not fit this call; the call stays unknown."""
 
 

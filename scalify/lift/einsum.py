@@ -8,14 +8,18 @@ Sound over the reals for finite sums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from scalify.lift import product
 from scalify.lift.instance import child, rebuilds, substitute
 from scalify.lift.linear import arrange, combine, scale, sizes_of
 from scalify.lift.onehot import solve
-from scalify.lift.product import Factor
 from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scalify.lift.product import Factor
 
 MOST_FACTORS = 14  #: a sum of more factors is left nested; only completeness depends on it
 MOST_TERMS = 64  #: of a linear combination that is multiplied out
@@ -122,10 +126,7 @@ def _distribute(store: Store, factors: list[Factor], bound: dict[int, int]) -> V
 
 
 def _selects(term: Term, at: tuple[int, ...], bound: Mapping[int, int]) -> bool:
-    for t, _, slots in product.factors_of(View(1, term, at)):
-        if t.kind == "eq0" and len(slots) == 1 and slots[0] in bound:
-            return True
-    return False
+    return any(t.kind == "eq0" and len(slots) == 1 and slots[0] in bound for t, _, slots in product.factors_of(View(1, term, at)))
 
 
 def _components(store: Store, factors: list[Factor], bound: Mapping[int, int]) -> View:

@@ -6,13 +6,16 @@ not use vanish (max is idempotent), positive coefficients move out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from scalify.lift.functions import arguments, maximum
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import negate, scale
 from scalify.lift.product import multiply
 from scalify.lift.terms import BOUND, Index, Labels, Store, Term, View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def greatest(store: Store, view: View, slots: Mapping[int, int]) -> View:

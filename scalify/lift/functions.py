@@ -6,15 +6,18 @@ function is, so an unknown function needs no law; the laws here are those of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from math import isqrt
+from typing import TYPE_CHECKING
 
 from scalify.lift import product
 from scalify.lift.compare import at_least_zero
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, content, form, negate, scale, subtract
 from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number, quotient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
 
 End = Number | None
 
@@ -224,7 +227,7 @@ def select(store: Store, condition: View, yes: View, no: View) -> View:
             return product.times(store, condition, yes)
         if yes.coef == 0:
             return product.times(store, product.complement(store, condition), no)
-        if yes.term is store.one and no.term is store.one or is_boolean(yes) and is_boolean(no):
+        if (yes.term is store.one and no.term is store.one) or (is_boolean(yes) and is_boolean(no)):
             return _linear_select(store, condition, yes, no)
     merged = _nested_select(store, condition, yes, no) or _common_factors(store, condition, yes, no)
     return merged if merged is not None else function(store, "select", [condition, yes, no])
@@ -415,7 +418,7 @@ def sign(store: Store, view: View) -> View:
 def magnitude(store: Store, view: View) -> View:
     """Absolute value."""
     found = bounds(view)
-    if view.coef == 0 or found is not None and found[0] >= 0 or view.term.positive and view.coef > 0:
+    if view.coef == 0 or (found is not None and found[0] >= 0) or (view.term.positive and view.coef > 0):
         return view
     return scale(store, function(store, "abs", [View(1, view.term, view.at)]), abs(view.coef))
 

@@ -10,13 +10,15 @@ Each step only replaces a factor by one of equal value wherever the other factor
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift import product
 from scalify.lift.compare import at_least_zero, compare, equals_zero
 from scalify.lift.linear import combine, form, negate, scale, subtract
-from scalify.lift.product import Factor
 from scalify.lift.terms import Number, Store, Term, View, bounds, is_integer, number, quotient
+
+if TYPE_CHECKING:
+    from scalify.lift.product import Factor
 
 MOST_FACTORS = 24
 MOST_NESTED = 6

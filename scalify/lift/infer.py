@@ -7,6 +7,7 @@ A demand that is refused costs only precision: lifting is exact whatever the axe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -49,7 +50,7 @@ class Demands:
 def _segment(whole: Axis, records: list[tuple[int, int, Axis | None]]) -> None:
     """Cut an axis at the ends of its parts: into a product where all parts are blocks of one size, else into a sum."""
     ends = sorted({0, whole.size, *(e for start, limit, _ in records for e in (start, limit))})
-    sizes = [b - a for a, b in zip(ends, ends[1:], strict=False)]
+    sizes = [b - a for a, b in itertools.pairwise(ends)]
     if len(set(sizes)) == 1 and all(limit - start == sizes[0] for start, limit, _ in records):
         _blocks(whole, sizes[0], records)
         return
@@ -57,7 +58,7 @@ def _segment(whole: Axis, records: list[tuple[int, int, Axis | None]]) -> None:
     ends = sorted({0, whole.size, *(e for start, limit, _ in records for e in (start, limit))})
     if len(ends) > MOST_SEGMENTS:
         return
-    pieces = {a: Axis(b - a) for a, b in zip(ends, ends[1:], strict=False)}
+    pieces = {a: Axis(b - a) for a, b in itertools.pairwise(ends)}
     if len(pieces) > 1 and not make_sum(whole, list(pieces.values())):
         return
     for start, limit, part in records:
@@ -87,7 +88,7 @@ def _without_shifts(records: list[tuple[int, int, Axis | None]]) -> list[tuple[i
 
 
 def _overlap(places: list[tuple[int, int]]) -> bool:
-    return any(b[0] < a[1] for a, b in zip(places, places[1:], strict=False))
+    return any(b[0] < a[1] for a, b in itertools.pairwise(places))
 
 
 class Side:
@@ -524,9 +525,5 @@ def _all_to_all(side: Side, operation: Operation) -> list[Axes]:
 for _opcode in ("collective-permute", "collective-broadcast"):
     RULES[_opcode] = identity
 
-for _opcode in (
-    "abs negate sign floor ceil round-nearest-afz round-nearest-even exponential exponential-minus-one log log-plus-one logistic sqrt rsqrt "
-    "cbrt tanh tan sine cosine erf not is-finite convert add subtract multiply divide remainder power maximum minimum and or xor "
-    "shift-left shift-right-logical shift-right-arithmetic atan2 compare select clamp popcnt count-leading-zeros real imag complex"
-).split():
+for _opcode in ["abs", "negate", "sign", "floor", "ceil", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "sqrt", "rsqrt", "cbrt", "tanh", "tan", "sine", "cosine", "erf", "not", "is-finite", "convert", "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor", "shift-left", "shift-right-logical", "shift-right-arithmetic", "atan2", "compare", "select", "clamp", "popcnt", "count-leading-zeros", "real", "imag", "complex"]:
     RULES[_opcode] = elementwise

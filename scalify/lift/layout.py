@@ -9,13 +9,15 @@ changes nothing, and a transpose permutes factors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import product as combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift.axes import Axis, factors, find, segments
 from scalify.lift.terms import LimitReached, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST_BLOCKS = 4096
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product as combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +13,20 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.lift.atoms import from_array, iota, parameter
 from scalify.lift.axes import Axis, find
 from scalify.lift.functions import function
-from scalify.lift.infer import Side
 from scalify.lift.instance import substitute
 from scalify.lift.layout import Axes, Block, Layout, Value, joined
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move, pull
 from scalify.lift.place import Place, locate_table
 from scalify.lift.product import multiply
-from scalify.lift.program import Operation
-from scalify.lift.terms import Index, Store, View
 from scalify.lift.transfer import TRANSFERS
 from scalify.lift.transfer.base import Unsupported, exact_value
 from scalify.lift.transfer.opaque import fallback
+
+if TYPE_CHECKING:
+    from scalify.lift.infer import Side
+    from scalify.lift.program import Operation
+    from scalify.lift.terms import Index, Store, View
 
 Array = npt.NDArray[Any]
 Tables = Mapping[int, tuple[Array, Sequence[int]]]
@@ -32,8 +34,7 @@ Tables = Mapping[int, tuple[Array, Sequence[int]]]
 
 #: opcodes that only move values, or whose results are exact
 _NO_ROUNDING = frozenset(
-    "parameter constant iota broadcast reshape bitcast transpose slice reverse concatenate pad gather dynamic-slice dynamic-update-slice select "
-    "all-gather all-to-all collective-permute collective-broadcast copy maximum minimum clamp abs negate sign floor ceil compare sort topk custom-call".split()
+    ["parameter", "constant", "iota", "broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "concatenate", "pad", "gather", "dynamic-slice", "dynamic-update-slice", "select", "all-gather", "all-to-all", "collective-permute", "collective-broadcast", "copy", "maximum", "minimum", "clamp", "abs", "negate", "sign", "floor", "ceil", "compare", "sort", "topk", "custom-call"]
 )
 
 
@@ -67,7 +68,7 @@ class Layouts:
 
 
 class Lifter:
-    """Lifts the operations of one side in order; ``values[v]`` is the lifted value v.    """
+    """Lifts the operations of one side in order; ``values[v]`` is the lifted value v."""
 
     def __init__(self, store: Store, side: Side, layouts: Layouts, name: str, device_ids: Sequence[int]) -> None:
         self.store = store
@@ -91,7 +92,8 @@ class Lifter:
     def limits(self, value: int) -> tuple[int, int]:
         """The integer range of a value's type. (0, 1) for predicates."""
         known = DTYPES[self.dtype(value)]
-        assert known.minimum is not None and known.maximum is not None
+        assert known.minimum is not None
+        assert known.maximum is not None
         return known.minimum, known.maximum
 
     def axes_of(self, value: int) -> Axes:
@@ -158,10 +160,7 @@ class Lifter:
         views = []
         for block in layout.blocks:
             picked = array
-            if array.shape[0] == 1:
-                indices = [np.zeros(1, dtype=np.int64)]
-            else:
-                indices = [_positions(layout, block, 0)]
+            indices = [np.zeros(1, dtype=np.int64)] if array.shape[0] == 1 else [_positions(layout, block, 0)]
             indices += [_positions(layout, block, d) for d in range(1, len(layout.dims))]
             if not layout.plain or len(indices[0]) != array.shape[0]:
                 picked = array[np.ix_(*indices)]
@@ -179,7 +178,8 @@ class Lifter:
 
     def by_tables(self, value: Value, target: Layout, block: Block, dims: Tables, factors: Tables | None = None) -> View:
         """The value at indices given as tables over the slots of a target block, for whole dimensions or single factors; other
-        dimensions are those of the target."""
+        dimensions are those of the target.
+        """
         source = value.layout
         options: list[list[tuple[tuple[int, ...], Place]]] = []
         for d in range(len(source.dims)):
@@ -263,7 +263,7 @@ class Lifter:
     def _rounded(self, operation: Operation, result: int, value: Value) -> Value:
         """Every rounding as an uninterpreted function of the exact result: by opcode, as a sum rounds in its own places."""
         dtype = self.dtype(result)
-        if not DTYPES[dtype].is_float or operation.opcode == "convert" and self._widens(operation):
+        if not DTYPES[dtype].is_float or (operation.opcode == "convert" and self._widens(operation)):
             return value
         views = [v if v.term is self.store.one else function(self.store, "round", [v], (dtype, operation.opcode)) for v in value.views]
         return self.value(value.layout, views)

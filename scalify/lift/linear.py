@@ -7,11 +7,15 @@ Sound over the rationals, hence over the reals; the precondition of cancelling `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
 from fractions import Fraction
 from math import gcd, lcm
+from typing import TYPE_CHECKING
 
-from scalify.lift.terms import BOUND, Labels, Number, Store, Term, View, number, quotient
+from scalify.lift.terms import Labels, Number, Store, Term, View, number, quotient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 Entry = tuple[Term, Number, tuple[int, ...]]
 Form = dict[tuple[Term, tuple[int, ...]], Number]
@@ -23,7 +27,7 @@ def arrange(entries: list[Entry]) -> list[Entry]:
     Entries that it cannot tell apart keep the order of their slots: then equal values may get different views, never the reverse.
     """
     entries.sort(key=lambda e: (e[0].id, e[1]))
-    if all(a[0] is not b[0] or a[1] != b[1] for a, b in zip(entries, entries[1:], strict=False)):
+    if all(a[0] is not b[0] or a[1] != b[1] for a, b in itertools.pairwise(entries)):
         return entries
     colours = _colours(entries, None)
     colours = _colours(entries, colours)
@@ -101,7 +105,7 @@ def _taint(term: Term) -> None:
 
 def content(values: list[Number]) -> Number:
     """Greatest positive rational that divides all values to integers without common factor."""
-    if all(v == 1 or v == -1 for v in values):
+    if all(v in (1, -1) for v in values):
         return 1
     top, bottom = 0, 1
     for v in values:
@@ -167,7 +171,7 @@ def scale(store: Store, view: View, by: Number) -> View:
     coef, term, at = view
     if by == 1:
         return view
-    if by == 0 or term.odd and by * coef < 0:
+    if by == 0 or (term.odd and by * coef < 0):
         return combine(store, [(by, view)]) if by else zero_times(store, view)
     return View(number(coef * by), term, at)
 
@@ -181,16 +185,16 @@ def zero_times(store: Store, view: View) -> View:
 
 
 def negate(store: Store, view: View) -> View:
+    """``-view``."""
     return scale(store, view, -1)
 
 
 def add(store: Store, a: View, b: View) -> View:
+    """``a + b``."""
     return combine(store, ((1, a), (1, b)))
 
 
 def subtract(store: Store, a: View, b: View) -> View:
+    """``a - b``."""
     return combine(store, ((1, a), (-1, b)))
 
-
-def is_bound(label: int) -> bool:
-    return label >= BOUND

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product as combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift.instance import substitute
 from scalify.lift.layout import Alternative, Block, Layout, Value, joined
@@ -12,6 +11,9 @@ from scalify.lift.linear import combine
 from scalify.lift.place import Digits, Place, locate
 from scalify.lift.product import multiply
 from scalify.lift.terms import Index, Store, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Mapping = tuple[int, ...]  # for each source factor, the target factor that it takes its digits from
 

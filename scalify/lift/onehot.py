@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from scalify.lift.instance import constant_index, make_index
 from scalify.lift.terms import Index, Store, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 MOST_ENTRIES = 1 << 16  #: of a table that a solution may need
 
@@ -46,7 +49,7 @@ def solve(store: Store, term: Term, at: tuple[int, ...], bound: Mapping[int, int
     return None
 
 
-def _index(store: Store, parts: list[Part], constant: int, size: int) -> Index | None | bool:
+def _index(store: Store, parts: list[Part], constant: int, size: int) -> Index | bool | None:
     """``constant + sum of c * part`` as an index below ``size``; None when always outside; False when it depends."""
     if not parts:
         return constant_index(constant) if 0 <= constant < size else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import numpy.typing as npt
 from scalify.hlo.module import Instruction, Module, Shape
 from scalify.lift.axes import Axis
 from scalify.lift.collate import collate
-from scalify.lift.custom_calls import Registry
 from scalify.lift.infer import Demands, Side, new_axes, same
 from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.layout import Axes, Block, Layout, Value
@@ -27,6 +25,11 @@ from scalify.lift.transfer.movement import inside
 from scalify.relation.execute import apply
 from scalify.relation.model import Broadcast, Pad, Piece, Recipe, Relation, Reshape, Slice, Step, Transpose
 from scalify.relation.modules import module_positions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scalify.lift.custom_calls import Registry
 
 Array = npt.NDArray[Any]
 

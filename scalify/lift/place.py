@@ -8,15 +8,17 @@ constants and slots; whatever is not aligned becomes exact tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from scalify.lift.atoms import from_array
 from scalify.lift.instance import constant_index, make_index
-from scalify.lift.layout import Alternative
 from scalify.lift.terms import Index, LimitReached, Store, View
+
+if TYPE_CHECKING:
+    from scalify.lift.layout import Alternative
 
 MOST_ENTRIES = 1 << 20
 

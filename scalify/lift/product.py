@@ -7,11 +7,14 @@ stay, since the graphs may differ where ``x`` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from scalify.lift.linear import arrange, combine, scale, zero_times
 from scalify.lift.terms import Labels, Number, Store, Term, View, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 Factor = tuple[Term, int, tuple[int, ...]]
 Powers = dict[tuple[Term, tuple[int, ...], bool], int]

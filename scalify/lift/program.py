@@ -7,9 +7,8 @@ stages need no arithmetic of their own. Device order is that of mesh positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +16,16 @@ import numpy.typing as npt
 from scalify.errors import HloError, InputError
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.interpret import HANDLERS
-from scalify.hlo.module import Computation, Instruction, Module, Shape
 from scalify.hlo.semantics.values import Budget, Machine, Op, Scope
 from scalify.lift.collate import PER_DEVICE
 from scalify.lift.custom_calls import Registry, expand
 from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.terms import LimitReached
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scalify.hlo.module import Computation, Instruction, Module, Shape
 
 Array = npt.NDArray[Any]
 Tree = Any  # a value number, a tuple of trees, or None for a token
@@ -175,7 +178,7 @@ class _Flattener:
         plain = replace(instruction, opcode=_STARTED[instruction.opcode])
         if plain.opcode == "all-reduce":
             return self._plain(plain, operands)
-        if len(plain.shape.elements) < 2:  # noqa: PLR2004
+        if len(plain.shape.elements) < 2:
             raise HloError("has no result beside its operands", instruction.name)
         result = self._plain(replace(plain, shape=plain.shape.elements[1]), operands)
         return (tuple(operands) if len(operands) > 1 else operands[0], result, *[None] * (len(plain.shape.elements) - 2))

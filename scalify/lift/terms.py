@@ -15,11 +15,12 @@ two stores must never meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     import numpy as np
     import numpy.typing as npt
 
@@ -78,12 +79,13 @@ def number(value: Number) -> Number:
 
 
 def quotient(a: Number, b: Number) -> Number:
+    """``a / b``, exactly."""
     if b == 1:
         return a
     return number(Fraction(a) / Fraction(b))
 
 
-class LimitReached(Exception):  # noqa: N818 - a reason to stop, not an error
+class LimitReached(Exception):
     """A counted limit was reached; the verdict is then ``unverified`` and names it."""
 
     def __init__(self, name: str, limit: int) -> None:
@@ -225,6 +227,7 @@ def bounds(view: View) -> tuple[Number, Number] | None:
 
 
 def is_integer(view: View) -> bool:
+    """True when every value of the view is an integer."""
     return view.term.integer and type(view.coef) is int
 
 

@@ -6,8 +6,8 @@ instance by instance: all device axes fixed at each device, sums over axes of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from itertools import product as combinations
+from typing import TYPE_CHECKING
 
 from scalify.lift import functions, product
 from scalify.lift.atoms import opaque
@@ -17,6 +17,9 @@ from scalify.lift.extremum import greatest, product_over
 from scalify.lift.instance import OPERANDS, substitute
 from scalify.lift.linear import combine, scale
 from scalify.lift.terms import BOUND, LimitReached, Number, Store, Term, View, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
 
 MOST_COPIES = 64
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from scalify.lift.lifter import Lifter
-from scalify.lift.program import Operation
-from scalify.lift.terms import Number, View
+from typing import TYPE_CHECKING
+
 from scalify.localise.known import Known, Status
 from scalify.report.model import Kind
+
+if TYPE_CHECKING:
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
+    from scalify.lift.terms import Number, View
 
 _REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
 _COLLECTIVES = _REDUCTIONS | {"all-gather", "all-to-all", "collective-permute", "collective-broadcast", "all-gather-start", "collective-permute-start"}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scalify.lift.pair import Pair
-from scalify.lift.program import Operation
 from scalify.localise.diagnose import diagnose
 from scalify.localise.known import Known
 from scalify.localise.precision import narrowed
@@ -14,12 +11,20 @@ from scalify.localise.source import place
 from scalify.localise.suspects import Suspect, suspects
 from scalify.report.model import Finding, Kind, Place, Severity
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from scalify.lift.pair import Pair
+    from scalify.lift.program import Operation
+
 MOST_DIAGNOSED = 200
 
 
 def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
     """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
-    overflow where the baseline does not."""
+    overflow where the baseline does not.
+    """
     known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
     errors = _errors(pair, known, failing, source_root) if failing else []
     return (*errors, *_overflows(risky, source_root), *_precision(pair, source_root))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from scalify.lift.einsum import total
-from scalify.lift.layout import Layout, Value
-from scalify.lift.lifter import Lifter
-from scalify.lift.program import Operation
 from scalify.lift.terms import FRESH, Number, Term, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scalify.lift.layout import Layout, Value
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
 
 Key = tuple[Number, Term]
 
@@ -19,7 +23,8 @@ Key = tuple[Number, Term]
 class Status(Enum):
     """``RELATED``: the baseline has the value. ``PARTIAL``: it has the sum over some mesh axes. ``REORDERED``: it has the elements, in no
     such order of dimensions. ``CONSTANT``: the same number everywhere. ``NEW``: none of these. Known values that are constant though an operand is
-    not are in :attr:`Known.vanished`."""
+    not are in :attr:`Known.vanished`.
+    """
 
     RELATED = "related"
     PARTIAL = "partial"

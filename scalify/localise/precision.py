@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scalify.hlo.dtypes import DTYPES
-from scalify.lift.lifter import Lifter
-from scalify.lift.program import Operation
-from scalify.lift.terms import Term
+
+if TYPE_CHECKING:
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
+    from scalify.lift.terms import Term
 
 
 def _bits(dtype: str) -> int:

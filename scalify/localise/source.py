@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from scalify.hlo.module import Frame, Instruction
 from scalify.report.model import Place
+
+if TYPE_CHECKING:
+    from scalify.hlo.module import Frame, Instruction
 
 #: frames of these packages are a framework's helpers: the caller is what the user wrote
 _HELPERS = ("/jax/_src/", "/site-packages/jax/", "/torch_xla/", "/torch/", "/functools.py", "/contextlib.py")
@@ -13,7 +16,8 @@ _HELPERS = ("/jax/_src/", "/site-packages/jax/", "/torch_xla/", "/torch/", "/fun
 
 def place(instruction: Instruction, source_root: Path | None = None) -> Place:
     """The instruction with its source position: the innermost frame below ``source_root`` if it is given, else the innermost frame outside
-    the known tracing libraries, else the innermost."""
+    the known tracing libraries, else the innermost.
+    """
     location = instruction.location
     if location is None:
         return Place(instruction.name, instruction.opcode)

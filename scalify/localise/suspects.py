@@ -6,12 +6,16 @@ partial sum counts as related: the instruction that takes it for a whole value i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scalify.lift.lifter import Lifter
-from scalify.lift.program import Operation
 from scalify.localise.known import Known, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
 
 _GIVEN = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
 
@@ -54,7 +58,8 @@ def _blamed(known: Known, value: int, operation: Operation) -> list[int]:
 
 def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspect]:
     """In data-flow order; operations without a lifting first, as nothing can be said of what follows them; those that only change an order
-    last, as a framework may keep its own layouts."""
+    last, as a framework may keep its own layouts.
+    """
     bad = failing(lifter, known, outputs)
     unknown = {id(o) for o, _ in lifter.unsupported}
     first, found, last = [], [], []

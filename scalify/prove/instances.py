@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product as combinations
+from typing import TYPE_CHECKING
 
 from scalify.lift.instance import OPERANDS, substitute
 from scalify.lift.terms import LimitReached, Store, Term, View
 from scalify.lift.unroll import Unroller, cone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST_INSTANCES = 64
 SMALL = 16  #: longest axis other than a device axis that is taken apart

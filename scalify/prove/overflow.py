@@ -7,13 +7,17 @@ minus a maximum over it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from scalify.lift.functions import arguments
-from scalify.lift.lifter import Exponential, Lifter
 from scalify.lift.linear import form
-from scalify.lift.program import Operation
 from scalify.lift.terms import BOUND, Number, Term, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scalify.lift.lifter import Exponential, Lifter
+    from scalify.lift.program import Operation
 
 Key = tuple[Term, tuple[int, ...]]
 

@@ -6,17 +6,21 @@ baseline's values over the same axes that share terms with the new value; equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import DTYPES
 from scalify.lift.einsum import total
 from scalify.lift.instance import OPERANDS
 from scalify.lift.layout import Layout, Value
-from scalify.lift.lifter import Lifter
 from scalify.lift.pair import Pair, relift
-from scalify.lift.program import Operation
 from scalify.lift.terms import FRESH, Term, View
-from scalify.prove.obligation import Prover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scalify.lift.lifter import Lifter
+    from scalify.lift.program import Operation
+    from scalify.prove.obligation import Prover
 
 DEPTH = 6  #: levels of terms between a shared term and the values above it
 CLIMB = 200  #: terms looked at on the way up
@@ -148,7 +152,7 @@ def _made_of(term: Term, leaves: list[Term]) -> bool:
     while pending:
         top = pending.pop()
         operands = OPERANDS[top.kind](top)
-        if not operands and top.kind == "at" or len(seen) > CLIMB:
+        if (not operands and top.kind == "at") or len(seen) > CLIMB:
             return False
         for operand, _ in operands:
             if operand not in stop and operand not in seen:

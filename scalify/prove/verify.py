@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from scalify.lift.layout import Layout, Value
 from scalify.lift.pair import Claim, Pair, claimed
-from scalify.lift.terms import View
 from scalify.prove.engine import Limits, Status
 from scalify.prove.instances import equal_by_instances
 from scalify.prove.obligation import Prover
-from scalify.prove.rule import Rule
 from scalify.prove.sweep import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scalify.lift.layout import Layout, Value
+    from scalify.lift.terms import View
+    from scalify.prove.rule import Rule
 
 DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 16, "sweep": 24}
 """Counted limits, by the names that ``--limit`` takes."""
@@ -44,7 +48,8 @@ class Outcome:
 @dataclass
 class Proof:
     """The outcomes of all claims (for ``pair``, which may have been swept), and what it took: obligations given to the engine, memo hits, rules that fired, users' rules among them, the
-    limit that stopped an attempt."""
+    limit that stopped an attempt.
+    """
 
     pair: Pair
     outcomes: list[Outcome]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from scalify.hlo.dtypes import DTYPES
 from scalify.lift.functions import wrap
 from scalify.lift.layout import Value
-from scalify.lift.terms import View
 
 if TYPE_CHECKING:
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
+    from scalify.lift.terms import View
 
 Transfer = Callable[["Lifter", "Operation"], list[Value]]
 
 TRANSFERS: dict[str, Transfer] = {}
 
 
-class Unsupported(Exception):  # noqa: N818 - a reason, not an error
+class Unsupported(Exception):
     """The operation has no exact lifting here; the result becomes an unknown value of its own."""
 
 

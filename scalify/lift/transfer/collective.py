@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import combinations as subsets
 from itertools import product as combinations
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from scalify.lift.atoms import from_array
 from scalify.lift.compare import equals_zero
 from scalify.lift.einsum import total
 from scalify.lift.instance import substitute
-from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move, pull
 from scalify.lift.product import multiply
@@ -24,6 +22,9 @@ from scalify.lift.transfer.contraction import REDUCTIONS, check_logical, reducti
 from scalify.lift.transfer.movement import identity_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scalify.lift.layout import Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
 

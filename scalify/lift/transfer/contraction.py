@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import DTYPES
-from scalify.hlo.module import Computation, Instruction
 from scalify.lift.einsum import total
 from scalify.lift.extremum import greatest, least, product_over
 from scalify.lift.functions import maximum, minimum
@@ -17,6 +16,7 @@ from scalify.lift.terms import Store, View, is_boolean
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
+    from scalify.hlo.module import Computation, Instruction
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
 

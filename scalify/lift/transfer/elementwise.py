@@ -252,7 +252,7 @@ def _logic(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
     dtype = lifter.dtype(operation.results[0])
     if operation.opcode == "not":
         return complement(store, views[0]) if dtype == "pred" else combine(store, ((-1, views[0]),), -1)
-    if all(is_boolean(v) or v.coef in (0, 1) and v.term is store.one for v in views):
+    if all(is_boolean(v) or (v.coef in (0, 1) and v.term is store.one) for v in views):
         both = times(store, views[0], views[1])
         if operation.opcode == "and":
             return both

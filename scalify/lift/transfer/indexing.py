@@ -6,26 +6,27 @@ known or affine the sums are eliminated and nothing but a view is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalify.hlo.module import Computation
 from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.functions import clamp, select
 from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import all_of, multiply
-from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 from scalify.lift.transfer.contraction import reduce_last, reducer_opcode
 from scalify.lift.transfer.movement import position
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scalify.hlo.module import Computation
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
+    from scalify.lift.terms import View
 
 
 def _finite(lifter: Lifter, operand: int) -> Value:

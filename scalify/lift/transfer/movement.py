@@ -8,13 +8,12 @@ import numpy as np
 
 from scalify.lift.atoms import from_array, iota
 from scalify.lift.compare import at_least_zero
+from scalify.lift.functions import select
 from scalify.lift.infer import reshape_groups
 from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import multiply
-from scalify.lift.functions import select
-from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, lifts
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from scalify.lift.layout import Block
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
+    from scalify.lift.terms import View
 
 
 @lifts("constant")

@@ -16,11 +16,11 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.module import Computation, Module, ReplicaGroups
 from scalify.lift.atoms import opaque
 from scalify.lift.collate import PER_DEVICE
-from scalify.lift.layout import Layout, Value
 from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
+    from scalify.lift.layout import Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
 
@@ -120,7 +120,7 @@ def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = Non
             content, places = _result_place(target, where, batch)
             name = (*base, number, kind, local, kinds, content, tuple([k for _, _, k in arguments]))
             block = target.blocks[where]
-            sizes = {s: n for s, n in enumerate(block.sizes)}
+            sizes = dict(enumerate(block.sizes))
             views.append(opaque(lifter.store, name, [(v, core) for v, core, _ in arguments], places, sizes, limits))
         found.append(lifter.value(target, views))
     return found
