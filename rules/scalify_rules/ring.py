@@ -53,4 +53,20 @@ RULES = (
         "numerator and denominator are multiplied by d; for d other than 0 both are defined for the same values",
         ("(nonzero d)",),
     ),
+    Rule(
+        "common-denominator",
+        "ring",
+        "(+ (* (inv d) *r) *s)",
+        "(* (inv d) (+ (* *r) (each (* d _) *s)))",
+        "x/d + y = (x + d y)/d; for d = 0 both are undefined",
+        bounds=("(nonzero d)",),
+    ),
+    Rule(
+        "common-denominator-one",
+        "ring",
+        "(+ (inv d) *s)",
+        "(* (inv d) (+ 1 (each (* d _) *s)))",
+        "1/d + y = (1 + d y)/d; for d = 0 both are undefined",
+        bounds=("(nonzero d)",),
+    ),
 )

@@ -26,7 +26,7 @@ def to_egglog(rule: Rule) -> list[str]:
     if rule.program:
         return list(rule.program)
     left = _Left()
-    root = left.match(rule.lhs)
+    root = left.match(rule.lhs, root=True)
     matched = list(left.facts)
     conditions, demands = _conditions(rule, left)
     actions = f"(union {root} {build(rule.rhs)})"
@@ -51,11 +51,14 @@ class _Left:
         self._count += 1
         return f"t{self._count}"
 
-    def match(self, node: Node) -> str:
-        """The variable that holds the node's e-class."""
+    def match(self, node: Node, *, root: bool = False) -> str:
+        """The variable that holds the node's e-class. Operands of a commutative operator below the root are those of its one form."""
         if node.op == "var":
             return f"e_{node.name}"
         here = self.fresh()
+        if node.op in CONTAINERS and not root and _lone(node):
+            self.facts.append(f"(= m_{node.args[0].name} (form-{CONTAINERS[node.op]} {here}))")
+            return here
         call = self._container(node) if node.op in CONTAINERS else self._call(node)
         self.made[here] = call
         self.facts.append(f"(= {here} {call})")
@@ -64,8 +67,7 @@ class _Left:
         return here
 
     def _container(self, node: Node) -> str:
-        lone = len(node.args) == 1 and node.args[0].op == "rest"
-        return f"({CONTAINERS[node.op]} {'m_' + node.args[0].name if lone else self.fresh()})"
+        return f"({CONTAINERS[node.op]} {'m_' + node.args[0].name if _lone(node) else self.fresh()})"
 
     def _members(self, node: Node, operands: str) -> None:
         rests = [a for a in node.args if a.op == "rest"]
@@ -98,6 +100,11 @@ class _Left:
         here = self.fresh()
         self.facts.append(f"(= {here} {calculation(node)})")
         return here
+
+
+def _lone(node: Node) -> bool:
+    """All operands are one rest."""
+    return len(node.args) == 1 and node.args[0].op == "rest"
 
 
 def calculation(node: Node) -> str:

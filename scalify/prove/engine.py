@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from scalify.prove.rule import Rule
 
 
+SETTLING = ("index", "demand", "facts", "simplify")
+
+
 class Status(Enum):
     """How a proof attempt ended."""
 
@@ -36,7 +39,7 @@ class Limits:
     expression: int = 400
     rows: int = 6_000
     rounds: int = 12
-    simplify: int = 24
+    simplify: int = 60
     levels: int = 3
 
 
@@ -162,12 +165,14 @@ class _Attempt:
     def _settle(self) -> str:
         """Facts and simplifications until nothing changes; the name of the limit that was reached, or empty."""
         for _ in range(self.limits.simplify):
-            changed = [self._step(ruleset) for ruleset in ("index", "demand", "facts", "simplify")]
-            if self.reached or not any(changed):
+            changed = False
+            for ruleset in SETTLING:
+                changed = self._step(ruleset) or changed
+                self.rows = self.engine.size()
+                if self.rows > self.limits.rows and not self.reached:
+                    return "rows"
+            if self.reached or (not changed and not self._step("form")):
                 return ""
-            self.rows = self.engine.size()
-            if self.rows > self.limits.rows:
-                return "rows"
         return "simplify"
 
     def _step(self, ruleset: str) -> bool:

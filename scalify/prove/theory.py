@@ -3,13 +3,16 @@
 An expression is a function of its index variables with real values; an e-class holds expressions that are equal for every value of the variables.
 ``fv`` is a set of variables outside of which the value does not vary: of two equal expressions the value varies over neither's complement, so
 the sets of one e-class intersect. All relations are upward closed: they only ever gain facts, each true of the value itself.
+
+``form-Add`` (``form-Mul``, ``form-Max``) is one way to write a class as a sum: sums that have the class as an operand take over that one only, so
+that a class with many forms does not multiply the forms of all that use it; it is taken when nothing is left to simplify. ``pole`` is which of x and -x conditions on either are written with.
 """
 
 from __future__ import annotations
 
 GOAL = "goal reached"
 CONTRADICTION = "contradiction"
-RULESETS = ("load", "index", "demand", "facts", "simplify", "expand", "assume")
+RULESETS = ("load", "index", "demand", "facts", "simplify", "form", "expand", "assume")
 
 SORTS = """
 (sort E)
@@ -38,7 +41,13 @@ SORTS = """
 (constructor SubConst (String i64 E) E)
 (sort UnaryFn (UnstableFn (E) E))
 (sort MemberFn (UnstableFn (M E) i64))
+(constructor Neg (E) E)
+(constructor Before (E) E)
 (function member (M E) i64 :merge new)
+(function form-Add (E) M :merge old)
+(function form-Mul (E) M :merge old)
+(function form-Max (E) M :merge old)
+(function pole (M) E :merge old)
 (function fv (E) Names :merge (set-intersect old new))
 (function fvm (M) Names :merge (set-intersect old new))
 (function low (E) BigRat :merge (max old new))
@@ -143,7 +152,17 @@ INDEX = """
 ((= s (Max ms))) => (unstable-multiset-fill-index ms (unstable-fn "member")) (need ms)
 ((need ms) (> (multiset-length ms) 0) (= x (multiset-pick ms)) (= r (multiset-remove ms x))) => (chain ms x r) (need r)
 ((= s (Times ms x))) => (union s (Mul (multiset-insert ms x)))
+((= s (Neg x))) => (union s (Scale (bigrat (from-string "-1") (from-string "1")) x))
+((= s (Before x))) => (union s (Add (multiset-of (Num (bigrat (from-string "-1") (from-string "1"))) (Scale (bigrat (from-string "-1") (from-string "1")) x))))
+((= s (Ge0 x)) (integer x)) => (set (pole (multiset-of x (Before x))) x)
+((= s (Ge0 x))) => (set (pole (multiset-of x (Neg x))) x)
 ((= s (Diff x y))) => (union s (Add (multiset-of x (Scale (bigrat (from-string "-1") (from-string "1")) y))))
+"""
+
+FORMS = """
+((= s (Add ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Add s) ms)
+((= s (Mul ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Mul s) ms)
+((= s (Max ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Max s) ms)
 """
 
 _ZERO = '(bigrat (from-string "0") (from-string "1"))'
@@ -154,6 +173,8 @@ FACTS = f"""
 ((= s (Num q)) (> q {_ZERO})) => (positive s)
 ((= s (Num q))) => (set (low s) q) (set (high s) q) (set (fv s) (set-empty))
 ((= s (Num q)) (= (denom q) (bigint 1))) => (integer s)
+((= s (Num q)) (= ms (form-Add s))) => (delete (form-Add s))
+((= s (Num q)) (= ms (form-Mul s))) => (delete (form-Mul s))
 ((= q (low s)) (> q {_ZERO})) => (positive s)
 ((= q (low s)) (>= q {_ZERO})) => (nonneg s)
 ((= q (high s)) (< q {_ZERO})) => (negative s)
@@ -244,9 +265,10 @@ def commands() -> list[str]:
     found = [line for line in SORTS.splitlines() if line]
     found += [f"(relation {name} ({columns}))" for name, columns in ROWS.items()]
     found += [f"(ruleset {name})" for name in RULESETS]
-    for ruleset, text in (("load", LOAD), ("index", INDEX), ("facts", FACTS)):
+    for ruleset, text in (("load", LOAD), ("index", INDEX), ("form", FORMS), ("facts", FACTS)):
         lines = [line for line in text.splitlines() if line]
         found += [line if "=>" not in line else _rule(ruleset, number, line) for number, line in enumerate(lines)]
+    found.append(f"(Num {_ZERO})")
     found.append(f'(rule ((goal x x)) ((goal x x)) :ruleset facts :name "{GOAL}")')
     found.append(f'(rule ((= (Num p) (Num q)) (!= p q)) ((contradiction)) :ruleset facts :name "{CONTRADICTION}")')
     return found
