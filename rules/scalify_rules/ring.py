@@ -69,4 +69,20 @@ RULES = (
         "1/d + y = (1 + d y)/d; for d = 0 both are undefined",
         bounds=("(nonzero d)",),
     ),
+    Rule(
+        "common-denominator-scaled",
+        "ring",
+        "(+ (scale q (* (inv d) *r)) *s)",
+        "(* (inv d) (+ (scale q (* *r)) (each (* d _) *s)))",
+        "q x/d + y = (q x + d y)/d; for d = 0 both are undefined",
+        bounds=("(nonzero d)",),
+    ),
+    Rule(
+        "common-denominator-constant",
+        "ring",
+        "(+ (scale q (inv d)) *s)",
+        "(* (inv d) (+ (num q) (each (* d _) *s)))",
+        "q/d + y = (q + d y)/d; for d = 0 both are undefined",
+        bounds=("(nonzero d)",),
+    ),
 )

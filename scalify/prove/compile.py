@@ -32,6 +32,8 @@ def to_egglog(rule: Rule) -> list[str]:
     actions = f"(union {root} {build(rule.rhs)})"
     if rule.phase == "simplify":
         actions += f" (subsume {left.made[root]})"
+        if rule.lhs.op in CONTAINERS:
+            actions += f" (stale-{left.made[root].strip('(')}"
     ruleset = rule.phase if not rule.assumes else "assume"
     commands = [f'(rule ({" ".join(matched + conditions)}) ({actions}) :ruleset {ruleset} :name "{rule.name}")']
     if demands:
