@@ -74,7 +74,9 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
     limits = _limits(options.limits)
     start = time.perf_counter()
     try:
-        pair = lift_pair(baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact")
+        pair = lift_pair(
+            baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact"
+        )
         lifted = time.perf_counter()
         proof = prove(pair, limits, rules(installed(), options.rules))
         pair = proof.pair
@@ -108,7 +110,9 @@ def _count(baseline: Module, distributed: Sequence[Module]) -> int:
 
 def _outputs(outcomes: Sequence[Outcome], risky: set[int]) -> tuple[Output, ...]:
     open_ones = {o.claim.output for o in outcomes if o.how is How.OPEN or o.claim.actual in risky}
-    return tuple([Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})])
+    return tuple(
+        [Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})]
+    )
 
 
 def dependents(pair: Pair, operations: Sequence[Operation]) -> set[int]:

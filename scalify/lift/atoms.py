@@ -18,12 +18,10 @@ from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.instance import child, compose, oriented, rebuilds
 from scalify.lift.linear import combine
 from scalify.lift.product import all_of
-from scalify.lift.terms import BOUND, FRESH, Index, Labels, Number, Store, Term, View, number
+from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
-
-MOST_DENSE = 1 << 24  #: elements of known data that one term may hold
 
 
 def iota(store: Store, slot: int, size: int) -> View:
@@ -56,6 +54,7 @@ def infinity(store: Store, sign: int) -> View:
 
 
 def not_a_number(store: Store) -> View:
+    """A NaN literal; a value of its own."""
     return View(1, store.node("nan", (), (), _tainted), ())
 
 
@@ -160,7 +159,7 @@ def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
     values = values[tuple([slice(None) if d in keep else 0 for d in range(values.ndim)])]
     slots = [slots[d] for d in keep]
     if values.ndim == 0:
-        return scalar(store, values[()])
+        return scalar(store, values.flat[0])
     if values.dtype.kind in "iub":
         first, second = (_interval, _affine) if values.dtype.kind == "b" else (_affine, _interval)
         found = first(store, values, slots) or second(store, values, slots)
@@ -170,8 +169,9 @@ def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
 
 
 def scalar(store: Store, value: np.generic) -> View:
+    """A single known number."""
     if value.dtype.kind == "f" and not np.isfinite(value):
-        return not_a_number(store) if np.isnan(value) else infinity(store, 1 if value > 0 else -1)
+        return not_a_number(store) if np.isnan(value) else infinity(store, -1 if np.signbit(value) else 1)
     return store.constant(exact(value))
 
 
@@ -219,7 +219,7 @@ def _dense(store: Store, values: Array, slots: Sequence[int]) -> View:
 
     def fill(term: Term) -> None:
         term.taint = not integer and not bool(np.isfinite(values).all())
-        term.positive = bool((values > 0).all()) and not term.taint
+        term.positive = bool(np.greater(values, 0).all()) and not term.taint
         if integer:
             term.integer = True
             term.low, term.high = int(values.min()), int(values.max())
@@ -243,10 +243,6 @@ def _position(store: Store, entry: Index, grids: Mapping[int, npt.NDArray[np.int
         return store.tables[entry[0]][tuple([grids[s] for s in entry[1:]])]
     assert isinstance(entry, int)
     return -1 - entry if entry < 0 else grids[entry]
-
-
-def is_bound_slot(slot: int) -> bool:
-    return slot >= FRESH
 
 
 def _compared(store: Store, term: Term, at: tuple[int, ...], relation: str, value: int) -> View | None:

@@ -68,16 +68,14 @@ def make_sum(axis: Axis, parts: Sequence[Axis]) -> bool:
 
 def _flat_sum(parts: Sequence[Axis]) -> list[Axis]:
     flat: list[Axis] = []
-    for part in parts:
-        part = find(part)
+    for part in map(find, parts):
         flat += _flat_sum(part.parts) if part.kind == "sum" else [part]
     return flat
 
 
 def _flat_product(parts: Sequence[Axis]) -> list[Axis]:
     flat: list[Axis] = []
-    for part in parts:
-        part = find(part)
+    for part in map(find, parts):
         flat += _flat_product(part.parts) if part.kind == "product" else [part]
     return flat
 

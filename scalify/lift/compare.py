@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, form, from_form, scale
 from scalify.lift.product import complement, times
-from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number
+from scalify.lift.terms import Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def _known(store: Store, view: View, relation: str) -> View | None:
     entries, constant = form(view)
     if len(entries) != 1 or not on_known_data:
         return None
-    ((term, at), c), = entries.items()
+    (((term, at), c),) = entries.items()
     if c not in (1, -1) or type(constant) is not int:
         return None
     if relation == "eq":
@@ -84,7 +84,7 @@ def _plain_ge(store: Store, view: View) -> View:
     if known is not None:
         return known
     sign = 1 if view.coef > 0 else -1
-    coef = abs(view.coef)
+    coef = absolute(view.coef)
     if coef != 1:
         view = scale(store, view, Fraction(1, 1) / coef)
     return _ge_node(store, sign, view.term, view.at)
@@ -110,11 +110,13 @@ def _reduced(store: Store, found: dict[tuple[Term, tuple[int, ...]], Number], co
     return from_form(store, entries, constant)
 
 
-def _droppable(entries: dict[tuple[Term, tuple[int, ...]], Number], constant: int) -> tuple[dict[tuple[Term, tuple[int, ...]], Number], int] | None:
+def _droppable(
+    entries: dict[tuple[Term, tuple[int, ...]], Number], constant: int
+) -> tuple[dict[tuple[Term, tuple[int, ...]], Number], int] | None:
     """The form without its parts of smallest coefficient, when these cannot change the sign."""
-    sizes = sorted({abs(int(c)) for c in entries.values()})
+    sizes = sorted({absolute(int(c)) for c in entries.values()})
     for step in sizes[1:]:
-        large = {k: c for k, c in entries.items() if abs(c) >= step}
+        large = {k: c for k, c in entries.items() if absolute(c) >= step}
         divisor = 0
         for c in large.values():
             divisor = gcd(divisor, int(c))
@@ -122,7 +124,7 @@ def _droppable(entries: dict[tuple[Term, tuple[int, ...]], Number], constant: in
             continue
         low = high = constant
         for (term, _), c in entries.items():
-            if abs(c) >= step:
+            if absolute(c) >= step:
                 continue
             ends = bounds(View(c, term, ()))
             if ends is None:
@@ -161,7 +163,7 @@ def _integer_equals_zero(store: Store, view: View) -> View:
         return complement(store, View(1, view.term, view.at))
     entries, constant = form(view)
     if len(entries) == 1:
-        ((term, at), c), = entries.items()
+        (((term, at), c),) = entries.items()
         if term.boolean and term.kind != "iota":  # [c b + k = 0] for a 0/1 value b
             return View(1, term, at) if constant == -c else store.constant(0)
     found_now = _split_digits(store, view) or _known(store, view, "eq")
@@ -173,14 +175,14 @@ def _integer_equals_zero(store: Store, view: View) -> View:
 def _split_digits(store: Store, view: View) -> View | None:
     """``[g a + b = 0]`` is ``[a = 0][b = 0]`` where ``b`` lies strictly between ``-g`` and ``g``."""
     entries, constant = form(view)
-    for step in sorted({abs(int(c)) for c in entries.values()})[1:]:
-        large = {k: c for k, c in entries.items() if abs(c) >= step}
+    for step in sorted({absolute(int(c)) for c in entries.values()})[1:]:
+        large = {k: c for k, c in entries.items() if absolute(c) >= step}
         divisor = 0
         for c in large.values():
             divisor = gcd(divisor, int(c))
         if divisor < 2:
             continue
-        small = {k: c for k, c in entries.items() if abs(c) < step}
+        small = {k: c for k, c in entries.items() if absolute(c) < step}
         low = high = 0
         for (term, _), c in small.items():
             ends = bounds(View(c, term, ()))

@@ -155,9 +155,7 @@ def _components(store: Store, factors: list[Factor], bound: Mapping[int, int]) -
 def _component(store: Store, factors: list[Factor], bound: Mapping[int, int]) -> View:
     entries = arrange(factors)  # type: ignore[arg-type]
     free, inner = Labels(), Labels()
-    data = tuple(
-        [(t, e, tuple([BOUND + inner.label(s) if s in bound else free.label(s) for s in at])) for t, e, at in entries]
-    )
+    data = tuple([(t, e, tuple([BOUND + inner.label(s) if s in bound else free.label(s) for s in at])) for t, e, at in entries])
     sizes = sizes_of([(t, at) for t, _, at in entries], free)
     term = store.node("sum", (data, tuple([bound[s] for s in inner.slots])), sizes, _facts)
     return View(1, term, tuple(free.slots))

@@ -12,7 +12,7 @@ from scalify.lift.functions import arguments, maximum
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import negate, scale
 from scalify.lift.product import multiply
-from scalify.lift.terms import BOUND, Index, Labels, Store, Term, View
+from scalify.lift.terms import BOUND, Index, Labels, Store, Term, View, absolute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,10 +36,11 @@ def greatest(store: Store, view: View, slots: Mapping[int, int]) -> View:
         inside.update(zip(fresh, bounds, strict=True))
         slots_of = tuple([fresh[i - BOUND] if i >= BOUND else at[i] for i in labels])
         return scale(store, _node(store, "max", sign, inner, slots_of, inside), coef)
-    return scale(store, _node(store, "max", 1 if coef > 0 else -1, term, at, inside), abs(coef))
+    return scale(store, _node(store, "max", 1 if coef > 0 else -1, term, at, inside), absolute(coef))
 
 
 def least(store: Store, view: View, slots: Mapping[int, int]) -> View:
+    """Minimum of the view over ``slots``."""
     return negate(store, greatest(store, negate(store, view), slots))
 
 
@@ -88,5 +89,3 @@ def _rebuild(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
     view = scale(store, child(store, inner, labels, indices), sign)
     bound = dict(zip(slots, sizes, strict=True))
     return greatest(store, view, bound) if name == "max" else product_over(store, view, bound)
-
-

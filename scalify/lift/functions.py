@@ -14,7 +14,7 @@ from scalify.lift import product
 from scalify.lift.compare import at_least_zero
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, content, form, negate, scale, subtract
-from scalify.lift.terms import Index, Labels, Number, Store, Term, View, bounds, is_boolean, is_integer, number, quotient
+from scalify.lift.terms import Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -71,9 +71,8 @@ def _clamp_range(attribute: tuple[End, End], views: list[View]) -> Facts:
     if not is_integer(views[0]) or type(low) is Fraction or type(high) is Fraction:
         return False, None, None
     a, b = _ends(views[0])
-    a = low if a is None else a if low is None else max(a, int(low))
-    b = high if b is None else b if high is None else min(b, int(high))
-    return True, None if a is None else int(a), None if b is None else int(b)
+    ends = [int(e) for e in (a, low) if e is not None], [int(e) for e in (b, high) if e is not None]
+    return True, max(ends[0], default=None), min(ends[1], default=None)
 
 
 def _union_range(_: object, views: list[View]) -> Facts:
@@ -124,6 +123,7 @@ def maximum(store: Store, a: View, b: View) -> View:
 
 
 def minimum(store: Store, a: View, b: View) -> View:
+    """Least of two values."""
     if is_boolean(a) and is_boolean(b):
         return product.times(store, a, b)
     return negate(store, maximum(store, negate(store, a), negate(store, b)))
@@ -142,7 +142,7 @@ def largest(store: Store, views: Sequence[View]) -> View:
             flat[part] = None
     if len(flat) == 1:
         return next(iter(flat))
-    common = content([abs(v.coef) for v in flat])
+    common = content([absolute(v.coef) for v in flat])
     parts = [scale(store, v, quotient(1, common)) for v in flat]
     parts.sort(key=lambda v: (v.term.id, v.coef, v.at))
     return scale(store, function(store, "max", parts), common)
@@ -167,7 +167,7 @@ def clamp(store: Store, view: View, low: End, high: End) -> View:
         moved = clamp(store, combine(store, ((1, view),), -constant), _less(low, constant), _less(high, constant))
         return combine(store, ((1, moved),), constant)
     coef, term, at = view
-    if coef != 1 and (abs(coef) == 1 or not term.integer):
+    if coef != 1 and (absolute(coef) == 1 or not term.integer):
         ends = [None if e is None else quotient(e, coef) for e in (low, high)]
         inner = clamp(store, View(1, term, at), *(ends if coef > 0 else ends[::-1]))
         return scale(store, inner, coef)
@@ -316,7 +316,7 @@ def _exp_atom(store: Store, view: View, c: Number) -> tuple[View, int]:
         store.used.add("finite-maximum")
     if type(c) is int:
         return function(store, "exp", [view]), c
-    return function(store, "exp", [scale(store, view, abs(c))]), 1 if c > 0 else -1
+    return function(store, "exp", [scale(store, view, absolute(c))]), 1 if c > 0 else -1
 
 
 def logarithm(store: Store, view: View) -> View:
@@ -420,7 +420,7 @@ def magnitude(store: Store, view: View) -> View:
     found = bounds(view)
     if view.coef == 0 or (found is not None and found[0] >= 0) or (view.term.positive and view.coef > 0):
         return view
-    return scale(store, function(store, "abs", [View(1, view.term, view.at)]), abs(view.coef))
+    return scale(store, function(store, "abs", [View(1, view.term, view.at)]), absolute(view.coef))
 
 
 # -- rebuilding ----------------------------------------------------------------------------------------------------------

@@ -112,9 +112,10 @@ class Side:
             if operation.results and operation.results[0] in given:
                 self.axes[operation.results[0]] = given[operation.results[0]]
                 continue
-            rule = RULES.get(operation.opcode, _fresh)
-            for result, axes in zip(operation.results, rule(self, operation), strict=True):
-                self.axes[result] = axes
+            if operation.results:
+                found = RULES.get(operation.opcode, _fresh)(self, operation)
+                for result, shape, axes in zip(operation.results, operation.shapes, found, strict=True):
+                    self.axes[result] = axes if _fit(axes, shape) else new_axes(shape)
 
     def groups(self, operation: Operation) -> Digits | None:
         """The digits of the operation's replica groups; None where they are none."""
@@ -143,6 +144,8 @@ RULES: dict[str, Rule] = {}
 
 
 def infers(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Declares the inference rule of one or several opcodes."""
+
     def register(rule: Rule) -> Rule:
         for opcode in opcodes:
             RULES[opcode] = rule
@@ -152,7 +155,15 @@ def infers(*opcodes: str) -> Callable[[Rule], Rule]:
 
 
 def new_axes(shape: Shape) -> Axes:
+    """Axes that nothing is known of, one a dimension; None for size 1."""
     return tuple([Axis(n) if n > 1 else None for n in shape.dims])
+
+
+def _fit(axes: Axes, shape: Shape) -> bool:
+    """Whether the axes are those of a value of this shape; rules may be wrong about unusual forms of an opcode."""
+    if len(axes) != len(shape.dims):
+        return False
+    return all([n <= 1 if a is None else n == a.size for a, n in zip(axes, shape.dims, strict=True)])
 
 
 def same(a: Axis | None, b: Axis | None) -> None:
@@ -206,7 +217,7 @@ def _reverse(side: Side, operation: Operation) -> list[Axes]:
 
 def reshape_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """The dimensions of a reshape in the smallest groups of equal product; dimensions of size 1 are left out."""
-    found = []
+    found: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while True:
         while i < len(before) and before[i] == 1:
@@ -392,7 +403,7 @@ def _scatter(side: Side, operation: Operation) -> list[Axes]:
     for update in operation.operands[count + 1 :]:
         axes = side.of(update)
         for d, source in zip(a["update_window_dims"], kept, strict=True):
-            if axes[d] is not None and axes[d].size == sizes[source]:  # type: ignore[union-attr]
+            if axes[d] is not None and axes[d].size == sizes[source]:
                 same(operand[source], axes[d])
         for d, axis in zip([d for d in range(len(axes)) if d not in a["update_window_dims"]], batch, strict=True):
             same(axes[d], axis)
@@ -403,6 +414,8 @@ def _scatter(side: Side, operation: Operation) -> list[Axes]:
 
 def _window(side: Side, axes: Axes, sizes: Sequence[int], starts: Sequence[int], part: list[Axis | None]) -> None:
     """A window of known start in each dimension; ``part`` are the window's own axes."""
+    if len(starts) != len(axes) or any(side.program.shapes[s].dims for s in starts):
+        return  # old files give one vector of starts
     for d, axis in enumerate(axes):
         known = side.program.known.get(starts[d])
         if axis is None or known is None or sizes[d] == axis.size:
@@ -525,5 +538,52 @@ def _all_to_all(side: Side, operation: Operation) -> list[Axes]:
 for _opcode in ("collective-permute", "collective-broadcast"):
     RULES[_opcode] = identity
 
-for _opcode in ["abs", "negate", "sign", "floor", "ceil", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "sqrt", "rsqrt", "cbrt", "tanh", "tan", "sine", "cosine", "erf", "not", "is-finite", "convert", "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor", "shift-left", "shift-right-logical", "shift-right-arithmetic", "atan2", "compare", "select", "clamp", "popcnt", "count-leading-zeros", "real", "imag", "complex"]:
+for _opcode in [
+    "abs",
+    "negate",
+    "sign",
+    "floor",
+    "ceil",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "exponential",
+    "exponential-minus-one",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "tanh",
+    "tan",
+    "sine",
+    "cosine",
+    "erf",
+    "not",
+    "is-finite",
+    "convert",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "remainder",
+    "power",
+    "maximum",
+    "minimum",
+    "and",
+    "or",
+    "xor",
+    "shift-left",
+    "shift-right-logical",
+    "shift-right-arithmetic",
+    "atan2",
+    "compare",
+    "select",
+    "clamp",
+    "popcnt",
+    "count-leading-zeros",
+    "real",
+    "imag",
+    "complex",
+]:
     RULES[_opcode] = elementwise

@@ -13,7 +13,7 @@ from itertools import product as cartesian
 import numpy as np
 
 from scalify.lift.linear import scale
-from scalify.lift.terms import BOUND, DEVICE, FRESH, Index, Store, Term, View
+from scalify.lift.terms import BOUND, FRESH, Index, Store, Term, View
 
 Rebuild = Callable[[Store, Term, tuple[Index, ...]], View]
 
@@ -37,6 +37,7 @@ def rebuilds(kind: str, operands: Callable[[Term], list[tuple[Term, tuple[int, .
 
 
 def constant_index(k: int) -> int:
+    """The index that is always ``k``."""
     return -1 - k
 
 
@@ -113,7 +114,7 @@ def child(store: Store, term: Term, labels: Sequence[int], binding: Mapping[int,
     return instantiate(store, term, tuple([binding[label] for label in labels]))
 
 
-def make_index(store: Store, values: np.ndarray, slots: Sequence[int], size: int) -> Index:  # type: ignore[type-arg]
+def make_index(store: Store, values: np.ndarray, slots: Sequence[int], size: int) -> Index:
     """The simplest index for a function of slots given as an array (one dimension a slot) with values below ``size``.
 
     A constant, a slot (values equal to the slot's own), or a table over the slots that matter.
@@ -130,7 +131,7 @@ def make_index(store: Store, values: np.ndarray, slots: Sequence[int], size: int
     return (store.table(values), *slots)
 
 
-def oriented(values: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, list[int]]:  # type: ignore[type-arg]
+def oriented(values: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, list[int]]:
     """Data with its axes in an order that the content alone decides: by size, and among equal sizes by the smallest bytes."""
     by_size = sorted(range(values.ndim), key=lambda d: values.shape[d])
     groups = [list(g) for _, g in groupby(by_size, key=lambda d: values.shape[d])]
@@ -169,13 +170,9 @@ def _slots_of(store: Store, index: Index, size: int) -> list[tuple[int, int]]:
     return [] if index < 0 else [(index, size)]
 
 
-def _evaluate(store: Store, index: Index, grids: Mapping[int, np.ndarray]) -> np.ndarray | int:  # type: ignore[type-arg]
+def _evaluate(store: Store, index: Index, grids: Mapping[int, np.ndarray]) -> np.ndarray | int:
     if type(index) is tuple:
-        picked: np.ndarray = store.tables[index[0]][tuple([grids[s] for s in index[1:]])]  # type: ignore[type-arg]
+        picked: np.ndarray = store.tables[index[0]][tuple([grids[s] for s in index[1:]])]
         return picked
     assert isinstance(index, int)
     return -1 - index if index < 0 else grids[index]
-
-
-def is_mesh_slot(slot: int) -> bool:
-    return DEVICE <= slot < FRESH

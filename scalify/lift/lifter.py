@@ -21,6 +21,7 @@ from scalify.lift.place import Place, locate_table
 from scalify.lift.product import multiply
 from scalify.lift.transfer import TRANSFERS
 from scalify.lift.transfer.base import Unsupported, exact_value
+from scalify.lift.transfer.empty import lift_empty
 from scalify.lift.transfer.opaque import fallback
 
 if TYPE_CHECKING:
@@ -34,7 +35,40 @@ Tables = Mapping[int, tuple[Array, Sequence[int]]]
 
 #: opcodes that only move values, or whose results are exact
 _NO_ROUNDING = frozenset(
-    ["parameter", "constant", "iota", "broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "concatenate", "pad", "gather", "dynamic-slice", "dynamic-update-slice", "select", "all-gather", "all-to-all", "collective-permute", "collective-broadcast", "copy", "maximum", "minimum", "clamp", "abs", "negate", "sign", "floor", "ceil", "compare", "sort", "topk", "custom-call"]
+    [
+        "parameter",
+        "constant",
+        "iota",
+        "broadcast",
+        "reshape",
+        "bitcast",
+        "transpose",
+        "slice",
+        "reverse",
+        "concatenate",
+        "pad",
+        "gather",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "select",
+        "all-gather",
+        "all-to-all",
+        "collective-permute",
+        "collective-broadcast",
+        "copy",
+        "maximum",
+        "minimum",
+        "clamp",
+        "abs",
+        "negate",
+        "sign",
+        "floor",
+        "ceil",
+        "compare",
+        "sort",
+        "topk",
+        "custom-call",
+    ]
 )
 
 
@@ -78,7 +112,7 @@ class Lifter:
         self.name = name
         self.device_ids = device_ids
         self.values: dict[int, Value] = {}
-        self.limits_of_parameters: dict[int, tuple[int, int]] = {}
+        self.empty = frozenset([v for v, s in enumerate(side.program.shapes) if 0 in s.dims])
         self.unsupported: list[tuple[Operation, str]] = []
         self.exponentials: list[Exponential] = []
         self.known_terms = 0  # terms below this number belong to the baseline
@@ -155,8 +189,10 @@ class Lifter:
     def data(self, value: int, array: Array) -> Value:
         """Known data ``[devices or 1, *dims]`` as a lifted value."""
         layout = self.layout_of(value)
+        if array.size == 0:
+            return self.nothing(value)
         if array.size == 1:
-            return Value(layout, (self._scalar(array.reshape(())[()]),) * layout.count)
+            return Value(layout, (self._scalar(array.flat[0]),) * layout.count)
         views = []
         for block in layout.blocks:
             picked = array
@@ -226,11 +262,18 @@ class Lifter:
     def leaf(self, value: int, base: tuple[Any, ...], limits: tuple[int | None, int | None] | None) -> Value:
         """An unknown array, over the device dimension too if there is one."""
         layout = self.layout_of(value)
+        if value in self.empty:
+            return self.nothing(value)
         views = []
         for number, block in enumerate(layout.blocks):
             name = base if layout.plain else (*base, number)
             views.append(parameter(self.store, name, list(enumerate(block.sizes)), limits))
         return Value(layout, tuple(views))
+
+    def nothing(self, value: int) -> Value:
+        """An array without elements: all of them are equal."""
+        layout = self.layout_of(value)
+        return Value(layout, (self.store.constant(0),) * layout.count)
 
     def integer_limits(self, value: int) -> tuple[int | None, int | None] | None:
         known = DTYPES.get(self.dtype(value))
@@ -241,6 +284,8 @@ class Lifter:
     def lift(self, operation: Operation) -> None:
         """Lift one operation; what cannot be lifted exactly becomes an unknown value of its own."""
         results = operation.results
+        if not results:
+            return
         known = self.program.known.get(results[0]) if len(results) == 1 and operation.shapes[0].size == 1 else None
         if known is not None:  # of arrays the formula is kept: data of another size on the other side would hide it
             self.values[results[0]] = self.data(results[0], known)
@@ -253,12 +298,22 @@ class Lifter:
                 raise Unsupported("the file has fields that are not understood")
             if any(s.dynamic and any(s.dynamic) for s in operation.shapes):
                 raise Unsupported("dynamic dimensions")
-            values = transfer(self, operation)
+            degenerate = self.empty and not self.empty.isdisjoint((*operation.operands, *results))
+            values = lift_empty(self, operation) if degenerate else transfer(self, operation)
+            self._check(operation, values)
         except Unsupported as reason:
             values = self._fallback(operation, str(reason))
         if self.exact and operation.opcode not in _NO_ROUNDING:
             values = [self._rounded(operation, r, v) for r, v in zip(results, values, strict=True)]
         self.values.update(zip(results, values, strict=True))
+
+    def _check(self, operation: Operation, values: Sequence[Value]) -> None:
+        """The values are as many, and have the dimensions, that the operation declares."""
+        if len(values) != len(operation.results):
+            raise Unsupported(f"{len(operation.results)} results where {len(values)} follow from the operands")
+        for result, value in zip(operation.results, values, strict=True):
+            if value.layout is not self.layout_of(result):
+                raise Unsupported("a result whose dimensions do not follow from the operands")
 
     def _rounded(self, operation: Operation, result: int, value: Value) -> Value:
         """Every rounding as an uninterpreted function of the exact result: by opcode, as a sum rounds in its own places."""
@@ -277,9 +332,9 @@ class Lifter:
             return fallback(self, operation)
         except Unsupported:
             self.unsupported.append((operation, reason))
-            return [self.unknown(r, operation) for r in operation.results]
+            return [self.unknown(r) for r in operation.results]
 
-    def unknown(self, value: int, operation: Operation) -> Value:
+    def unknown(self, value: int) -> Value:
         """A value of which nothing is known: equal to nothing but itself."""
         return self.leaf(value, ("unknown", self.name, value), self.integer_limits(value))
 
@@ -296,4 +351,3 @@ def _positions(layout: Layout, block: Block, dim: int) -> npt.NDArray[np.int64]:
     for k, (_, n, c) in enumerate(digits):
         index += c * np.arange(n).reshape([-1 if i == k else 1 for i in range(len(digits))])
     return index.reshape(-1)
-

@@ -197,4 +197,3 @@ def add(store: Store, a: View, b: View) -> View:
 def subtract(store: Store, a: View, b: View) -> View:
     """``a - b``."""
     return combine(store, ((1, a), (-1, b)))
-

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalify.lift.instance import constant_index, make_index
-from scalify.lift.terms import Index, Store, Term
+from scalify.lift.terms import Index, Store, Term, View, bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def solve(store: Store, term: Term, at: tuple[int, ...], bound: Mapping[int, int
             continue
         index = _index(store, rest, -c * constant, t.sizes[0])
         if index is not False:
-            return slots[0], index  # type: ignore[return-value]
+            return slots[0], index
     return None
 
 
@@ -55,8 +55,9 @@ def _index(store: Store, parts: list[Part], constant: int, size: int) -> Index |
         return constant_index(constant) if 0 <= constant < size else None
     if len(parts) == 1 and constant == 0 and parts[0][0] == 1 and parts[0][1].kind == "iota" and parts[0][1].sizes[0] == size:
         return parts[0][2][0]
-    low = constant + sum(min(c * t.low, c * t.high) for c, t, _ in parts)  # type: ignore[operator]
-    high = constant + sum(max(c * t.low, c * t.high) for c, t, _ in parts)  # type: ignore[operator]
+    ends = [bounds(View(c, t, ())) or (0, 0) for c, t, _ in parts]  # iotas and known data have bounds
+    low = constant + sum(int(a) for a, _ in ends)
+    high = constant + sum(int(b) for _, b in ends)
     if high < 0 or low >= size:
         return None
     sizes = {slot: n for _, t, slots in parts for slot, n in zip(slots, t.sizes, strict=True)}

@@ -84,7 +84,9 @@ class _Builder:
         ids = list(mesh.device_ids)
         positions = {d: p for p, d in enumerate(ids)}
         data = {p: np.asarray(v)[None] for p, v in relation.values.items()}
-        self.known_inputs = {q: self._known(pieces) for q, pieces in relation.inputs.items() if all(not isinstance(p.recipe.source, int) for p in pieces)}
+        self.known_inputs = {
+            q: self._known(pieces) for q, pieces in relation.inputs.items() if all(not isinstance(p.recipe.source, int) for p in pieces)
+        }
         self.demands = Demands()
         device = Axis(mesh.size) if mesh.size > 1 else None
         self.ids = ids if relation.same_mesh else [ids[0] if mesh.size == 1 else 0]
@@ -92,7 +94,9 @@ class _Builder:
         left = flatten(baseline, self.ids, small, registry)
         right = flatten(collate(distributed, mesh), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry)
         self.data = data
-        self.baseline = Side(left, device if relation.same_mesh else None, positions if relation.same_mesh else {self.ids[0]: 0}, self.demands)
+        self.baseline = Side(
+            left, device if relation.same_mesh else None, positions if relation.same_mesh else {self.ids[0]: 0}, self.demands
+        )
         self.distributed = Side(right, device, positions, self.demands)
         self.mesh_axes: Axes = tuple([Axis(n) if n > 1 else None for n in mesh.shape])
         self.demands.product([device], self.mesh_axes)
@@ -135,7 +139,9 @@ class _Builder:
         shape = side.program.shapes[value]
         if isinstance(step, Slice):
             dims = tuple([b - a for a, b in zip(step.starts, step.limits, strict=True)])
-            return self._run(side, "slice", [value], Shape(shape.dtype, dims), starts=step.starts, limits=step.limits, strides=(1,) * len(dims))
+            return self._run(
+                side, "slice", [value], Shape(shape.dtype, dims), starts=step.starts, limits=step.limits, strides=(1,) * len(dims)
+            )
         if isinstance(step, Reshape):
             return self._run(side, "reshape", [value], Shape(shape.dtype, step.dims))
         if isinstance(step, Transpose):
@@ -356,5 +362,3 @@ def _mesh_factors(pair: Pair, layout: Layout, axes: Sequence[int]) -> list[int]:
                 found.append(f)
             below *= layout.factors[f].size
     return found
-
-

@@ -24,6 +24,7 @@ simplify_guarded: list[Callable[[Store, list[Factor]], tuple[Number, list[Factor
 
 
 def power_of(coef: Number, exponent: int) -> Number:
+    """``coef ** exponent``, exactly."""
     return number(Fraction(coef) ** exponent) if exponent < 0 else coef**exponent
 
 
@@ -56,11 +57,10 @@ def multiply(store: Store, parts: Iterable[tuple[View, int]]) -> View:
 def collect(powers: Powers) -> list[Factor]:
     """Factors with idempotent 0/1 terms taken once and positive ones cancelled."""
     found = []
-    for (term, at, up), exponent in powers.items():
+    for (term, at, up), power in powers.items():
         if not up and term.positive and (term, at, True) in powers:
             continue
-        if up and term.positive:
-            exponent += powers.get((term, at, False), 0)
+        exponent = power + powers.get((term, at, False), 0) if up and term.positive else power
         if exponent == 0:
             continue
         found.append((term, 1 if exponent > 0 and term.boolean else exponent, at))
@@ -126,15 +126,12 @@ def _facts(term: Term) -> None:
 
 
 def times(store: Store, a: View, b: View) -> View:
+    """``a * b``."""
     return multiply(store, ((a, 1), (b, 1)))
 
 
-def reciprocal(store: Store, view: View) -> View:
-    """``1 / view`` for a view whose coefficient is not 0."""
-    return multiply(store, ((view, -1),))
-
-
 def divide(store: Store, a: View, b: View) -> View:
+    """``a / b`` for a divisor whose coefficient is not 0."""
     return multiply(store, ((a, 1), (b, -1)))
 
 

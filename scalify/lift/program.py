@@ -36,7 +36,10 @@ MOST_TRIPS = 4096
 DEPTH = 64
 
 _INLINED = frozenset({"call", "fusion", "async-start"})
-_ALIASES = frozenset({"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update", "all-reduce-done"})
+_ALIASES = frozenset(
+    {"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update", "all-reduce-done"}
+)
+_STRUCTURAL = _ALIASES | {"tuple", "get-tuple-element", "after-all"}
 _STARTED = {f"{opcode}-start": opcode for opcode in ("all-reduce", "all-gather", "collective-permute")}
 _DONE = frozenset(f"{opcode}-done" for opcode in ("all-gather", "collective-permute"))
 _NEVER_KNOWN = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "custom-call", "parameter"})
@@ -80,9 +83,7 @@ class Program:
         return len(self.shapes) - 1
 
 
-def flatten(
-    module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None, registry: Registry = BUILT_IN
-) -> Program:
+def flatten(module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None, registry: Registry = BUILT_IN) -> Program:
     """The program of a module that runs on ``device_ids`` (in the order of mesh positions).
 
     ``known`` gives the data of parameters that are known, ``[devices, *dims]`` or ``[1, *dims]``; ``registry`` the meaning of custom calls.
@@ -153,14 +154,8 @@ class _Flattener:
         if opcode == "parameter":
             return arguments[instruction.attributes["index"]]
         operands = [values[o] for o in instruction.operands]
-        if opcode == "tuple":
-            return tuple(operands)
-        if opcode == "get-tuple-element":
-            return self._element(instruction, operands[0])
-        if opcode in _ALIASES:
-            return operands[0]
-        if opcode == "after-all":
-            return None
+        if opcode in _STRUCTURAL:
+            return self._structure(instruction, operands)
         if opcode in _INLINED and instruction.calls:
             return self._computation(self.module.computations[instruction.calls[0]], operands, depth + 1)
         if opcode == "while":
@@ -172,6 +167,14 @@ class _Flattener:
         if opcode in _DONE and isinstance(operands[0], tuple):
             return operands[0][1]
         return self._plain(instruction, operands)
+
+    def _structure(self, instruction: Instruction, operands: list[Tree]) -> Tree:
+        """Operations that only make, open or pass on values."""
+        if instruction.opcode == "tuple":
+            return tuple(operands)
+        if instruction.opcode == "get-tuple-element":
+            return self._element(instruction, operands[0])
+        return None if instruction.opcode == "after-all" else operands[0]
 
     def _started(self, instruction: Instruction, operands: list[Tree]) -> Tree:
         """An asynchronous collective as the plain one: its value is ready at once; what it hands to its ``-done`` is (operands, results)."""
@@ -255,7 +258,9 @@ class _Flattener:
         shapes = tuple([self.program.shapes[o] for o in operands])
         try:
             with np.errstate(all="ignore"):
-                value = HANDLERS[instruction.opcode](Op(self.scope, instruction, shapes), [self.scope.settle(a, s.dtype) for a, s in zip(arrays, shapes, strict=True)])
+                value = HANDLERS[instruction.opcode](
+                    Op(self.scope, instruction, shapes), [self.scope.settle(a, s.dtype) for a, s in zip(arrays, shapes, strict=True)]
+                )
         except (InputError, ArithmeticError, LookupError, TypeError, ValueError):
             return  # lifted like any other operation; the shape check has reported what is malformed
         if isinstance(value, np.ndarray) and value.shape == (lanes, *shape.dims):

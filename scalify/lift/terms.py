@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     import numpy.typing as npt
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Number = int | Fraction
 Index = int | tuple[int, ...]
 
-DEVICE = 1 << 20  #: slots of mesh factors start here
 FRESH = 1 << 24  #: slots of bound variables start here
 BOUND = 1 << 16  #: labels of bound variables inside a node start here
 
@@ -76,6 +75,11 @@ def number(value: Number) -> Number:
     if type(value) is Fraction and value.denominator == 1:
         return value.numerator
     return value
+
+
+def absolute(value: Number) -> Number:
+    """The value without its sign."""
+    return -value if value < 0 else value
 
 
 def quotient(a: Number, b: Number) -> Number:
@@ -201,20 +205,6 @@ class Labels:
     def labels(self, at: Iterable[int]) -> tuple[int, ...]:
         label = self.label
         return tuple([label(s) for s in at])
-
-
-def rename(view: View, slots: Sequence[int]) -> View:
-    """The view with slot ``s`` replaced by ``slots[s]``; mesh and bound slots stay. ``slots`` must be injective."""
-    coef, term, at = view
-    return View(coef, term, tuple([slots[s] if s < DEVICE else s for s in at]))
-
-
-def size_map(views: Iterable[View]) -> dict[int, int]:
-    """Slot -> size for all slots of the views."""
-    sizes: dict[int, int] = {}
-    for _, term, at in views:
-        sizes.update(zip(at, term.sizes, strict=True))
-    return sizes
 
 
 def bounds(view: View) -> tuple[Number, Number] | None:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from scalify.lift.terms import Number, View
 
 _REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
-_COLLECTIVES = _REDUCTIONS | {"all-gather", "all-to-all", "collective-permute", "collective-broadcast", "all-gather-start", "collective-permute-start"}
+_COLLECTIVES = _REDUCTIONS | {
+    "all-gather",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "all-gather-start",
+    "collective-permute-start",
+}
 _LAYOUT = frozenset({"reshape", "transpose", "bitcast", "broadcast", "reverse"})
 _SLICES = frozenset({"slice", "dynamic-slice", "dynamic-update-slice", "gather", "scatter", "pad", "concatenate"})
 
@@ -78,7 +85,10 @@ def _by_opcode(operation: Operation) -> tuple[Kind, str]:
     if opcode in _COLLECTIVES:
         groups = operation.instruction.attributes.get("replica_groups")
         detail = f" ({_groups(groups.groups)})" if groups is not None and groups.groups else ""
-        return Kind.WRONG_GROUPS, f"`{opcode}`{detail} gives a value that the baseline does not have, although its operand is related to the baseline"
+        return (
+            Kind.WRONG_GROUPS,
+            f"`{opcode}`{detail} gives a value that the baseline does not have, although its operand is related to the baseline",
+        )
     if opcode in _LAYOUT:
         return Kind.WRONG_LAYOUT, f"`{opcode}` puts the elements into an order that the baseline does not have"
     if opcode in _SLICES:
@@ -86,11 +96,16 @@ def _by_opcode(operation: Operation) -> tuple[Kind, str]:
     if opcode == "constant":
         return Kind.WRONG_CONSTANT, "the baseline has no such constant"
     if opcode in ("dot", "convolution", "reduce"):
-        return Kind.WRONG_AXIS, f"`{opcode}` contracts its operands in a way that the baseline does not: another dimension, order or operand"
-    return Kind.UNRELATED, f"`{opcode}` is the first value that the baseline does not have, although its operands are related to the baseline"
+        return (
+            Kind.WRONG_AXIS,
+            f"`{opcode}` contracts its operands in a way that the baseline does not: another dimension, order or operand",
+        )
+    return (
+        Kind.UNRELATED,
+        f"`{opcode}` is the first value that the baseline does not have, although its operands are related to the baseline",
+    )
 
 
 def _groups(groups: tuple[tuple[int, ...], ...]) -> str:
     text = "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in groups) + "}"
     return text if len(text) <= 60 else text[:57] + "..."
-

@@ -11,8 +11,6 @@ from scalify.lift.einsum import total
 from scalify.lift.terms import FRESH, Number, Term, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scalify.lift.layout import Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
@@ -54,7 +52,9 @@ class Known:
             for result in operation.results:
                 known._add(operation, baseline.values[result])
         for operation in distributed.program.operations:
-            if any(not known._constant(o) or o in known.vanished for o in operation.operands) and all(map(known._constant, operation.results)):
+            if any(not known._constant(o) or o in known.vanished for o in operation.operands) and all(
+                map(known._constant, operation.results)
+            ):
                 known.vanished.update(operation.results)
         return known
 
@@ -132,16 +132,6 @@ class Known:
                     merged |= slots
                 found.append((tuple([name for name, _ in chosen]), merged))
         return found
-
-    def counterpart(self, views: Iterable[View], opcode: str) -> Operation | None:
-        """A baseline operation with one of these values, of the same opcode if there is one."""
-        first: Operation | None = None
-        for coef, term, _ in views:
-            for operation in self.operations.get((coef, term), ()):
-                if operation.opcode == opcode:
-                    return operation
-                first = first or operation
-        return first
 
 
 def _order(layout: Layout, number: int, view: View) -> tuple[int, ...]:

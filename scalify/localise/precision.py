@@ -29,7 +29,11 @@ def narrowed(baseline: Lifter, distributed: Lifter, count: int) -> list[tuple[Op
         for result in operation.results:
             wider = _wider(widths, distributed, result)
             if wider is None:
-                if any(o in flagged for o in operation.operands) and _bits(distributed.dtype(result)) and not _known(widths, distributed, result):
+                if (
+                    any(o in flagged for o in operation.operands)
+                    and _bits(distributed.dtype(result))
+                    and not _known(widths, distributed, result)
+                ):
                     flagged.add(result)
                 continue
             if not any(o in flagged for o in operation.operands):

@@ -62,7 +62,9 @@ def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspe
     """
     bad = failing(lifter, known, outputs)
     unknown = {id(o) for o, _ in lifter.unsupported}
-    first, found, last = [], [], []
+    first: list[Suspect] = []
+    found: list[Suspect] = []
+    last: list[Suspect] = []
     for position, operation in enumerate(lifter.program.operations):
         if not any(r in bad for r in operation.results):
             continue

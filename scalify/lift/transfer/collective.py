@@ -24,9 +24,13 @@ from scalify.lift.transfer.movement import identity_sources
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scalify.lift.layout import Layout, Value
+    import numpy.typing as npt
+
+    from scalify.lift.layout import Block, Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
+    from scalify.lift.terms import Index
+    from scalify.lift.transfer.contraction import Combiner, Reduction
 
 
 def device_factors(lifter: Lifter, operation: Operation, layout: Layout) -> list[int]:
@@ -76,10 +80,10 @@ def reduce_devices(lifter: Lifter, value: Value, factors: Sequence[int], name: s
     return found
 
 
-def _reduced(lifter, value, choice, factors, over, combiner):  # type: ignore[no-untyped-def]
+def _reduced(lifter: Lifter, value: Value, choice: Sequence[int], factors: Sequence[int], over: Reduction, combiner: Combiner) -> View:
     """The reduction as a view in the slots of the first block of the group."""
     layout = value.layout
-    result = None
+    result: View | None = None
     for picks in combinations(*[range(len(layout.parts[f])) for f in factors]):
         where = list(choice)
         for f, c in zip(factors, picks, strict=True):
@@ -91,6 +95,7 @@ def _reduced(lifter, value, choice, factors, over, combiner):  # type: ignore[no
             view = sum_devices(lifter, view, slots) if over is total else over(lifter.store, view, slots)
         view = _by_factor(block, view)
         result = view if result is None else combiner(lifter.store, result, view)
+    assert result is not None
     return result
 
 
@@ -125,7 +130,7 @@ MOST_UNROLLED = 64
 _WIDE = 64  # digits of one factor, when slots are numbered by factor
 
 
-def _by_factor(block, view):  # type: ignore[no-untyped-def]
+def _by_factor(block: Block, view: View) -> View:
     """Slots numbered by factor, so that blocks with other numbers of digits can be combined."""
     names = {s: f * _WIDE + k for f, slots in enumerate(block.slots) for k, s in enumerate(slots)}
     coef, term, at = view
@@ -265,16 +270,18 @@ def _all_to_all_tuple(lifter: Lifter, operation: Operation, factors: Sequence[in
         raise Unsupported("an all-to-all of values that are cut in different ways")
     found = []
     for j in range(len(operands)):
-        picks = dict(zip(factors, np.unravel_index(j, sizes), strict=True)) if factors else {}
+        picks = dict(zip(factors, map(int, np.unravel_index(j, sizes)), strict=True)) if factors else {}
         views = [_swapped(lifter, [o.views[b] for o in operands], block, factors, sizes, picks) for b, block in enumerate(layout.blocks)]
         found.append(lifter.value(layout, views))
     return found
 
 
-def _swapped(lifter, views, block, factors, sizes, picks):  # type: ignore[no-untyped-def]
+def _swapped(
+    lifter: Lifter, views: Sequence[View], block: Block, factors: Sequence[int], sizes: Sequence[int], picks: Mapping[int, int]
+) -> View:
     """Sum over r of ``[this device's group index = r] * operand r at the picked device``."""
     store = lifter.store
-    change = {block.slots[f][0]: -1 - int(k) for f, k in picks.items()}
+    change: dict[int, Index] = {block.slots[f][0]: -1 - k for f, k in picks.items()}
     parts = []
     for r, view in enumerate(views):
         own = np.unravel_index(r, sizes)
@@ -293,6 +300,8 @@ def _collective_permute(lifter: Lifter, operation: Operation) -> list[Value]:
         pairs = [(g[0], d) for g in groups for d in g]
     else:
         pairs = device_pairs(operation.instruction, *lifter.program.counts)
+    if len(operation.operands) != len(operation.results):
+        raise Unsupported("a permutation that updates a buffer in place")
     source = np.full(lifter.program.devices, -1, dtype=np.int64)
     for a, b in pairs:
         if a not in lifter.side.positions or b not in lifter.side.positions:
@@ -303,7 +312,7 @@ def _collective_permute(lifter: Lifter, operation: Operation) -> list[Value]:
     return [_permuted(lifter, lifter.values[o], source) for o in operation.operands]
 
 
-def _permuted(lifter: Lifter, value: Value, source: np.ndarray) -> Value:  # type: ignore[type-arg]
+def _permuted(lifter: Lifter, value: Value, source: npt.NDArray[np.int64]) -> Value:
     """Device at position p receives from ``source[p]``, zeros where that is -1."""
     layout = value.layout
     views = []
@@ -318,5 +327,3 @@ def _permuted(lifter: Lifter, value: Value, source: np.ndarray) -> Value:  # typ
         mask = from_array(lifter.store, wanted >= 0, slots)
         views.append(multiply(lifter.store, ((mask, 1), (view, 1))))
     return lifter.value(layout, views)
-
-

@@ -33,6 +33,7 @@ REDUCTIONS: dict[str, tuple[Reduction, Combiner]] = {
     "and": (least, minimum),
 }
 
+
 def _passes(instructions: Sequence[Instruction], instruction: Instruction) -> bool:
     """Whether an instruction hands its operand on; conversions do so between floats, where rounding is left aside."""
     if len(instruction.operands) != 1 or instruction.opcode not in ("convert", "copy", "bitcast", "reshape"):

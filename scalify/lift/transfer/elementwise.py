@@ -344,5 +344,3 @@ def _convert(lifter: Lifter, operation: Operation, views: Sequence[View]) -> Vie
 @lifts("reduce-precision")
 def _reduce_precision(lifter: Lifter, operation: Operation) -> list[Value]:
     return [lifter.values[operation.operands[0]]]
-
-

@@ -21,7 +21,7 @@ from scalify.lift.transfer.contraction import reduce_last, reducer_opcode
 from scalify.lift.transfer.movement import position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scalify.hlo.module import Computation
     from scalify.lift.lifter import Lifter
@@ -48,7 +48,9 @@ def one_hot(lifter: Lifter, layout: Layout, parts: Sequence[tuple[int, Sequence[
     return found
 
 
-def _starts(lifter: Lifter, operand: int, layout: Layout, dims: dict[int, int], component: int | None, vector_dim: int | None) -> list[View]:
+def _starts(
+    lifter: Lifter, operand: int, layout: Layout, dims: dict[int, int], component: int | None, vector_dim: int | None
+) -> list[View]:
     """One component of an index array in the blocks of a layout; ``dims`` says where its batch dimensions are."""
     value = exact_value(lifter, lifter.values[operand], lifter.dtype(operand))
     sources = [Source((0,), (0,))]
@@ -113,6 +115,7 @@ def _selected(lifter: Lifter, operation: Operation, spread: Value, parts: Sequen
 
 @lifts("dynamic-slice")
 def _dynamic_slice(lifter: Lifter, operation: Operation) -> list[Value]:
+    _check_starts(lifter, operation, 1)
     operand = _finite(lifter, operation.operands[0])
     before = lifter.program.shapes[operation.operands[0]].dims
     after = operation.shapes[0].dims
@@ -128,6 +131,11 @@ def _dynamic_slice(lifter: Lifter, operation: Operation) -> list[Value]:
     return [_selected(lifter, operation, spread, parts)]
 
 
+def _check_starts(lifter: Lifter, operation: Operation, first: int) -> None:
+    if any(lifter.program.shapes[o].dims for o in operation.operands[first:]):
+        raise Unsupported("one vector of start indices")
+
+
 def clamped_starts(lifter: Lifter, operand: int, layout: Layout, last: int) -> list[View]:
     """A scalar start in the blocks of a layout, clamped to ``0 .. last``."""
     value = exact_value(lifter, lifter.values[operand], lifter.dtype(operand))
@@ -137,6 +145,7 @@ def clamped_starts(lifter: Lifter, operand: int, layout: Layout, last: int) -> l
 
 @lifts("dynamic-update-slice")
 def _dynamic_update_slice(lifter: Lifter, operation: Operation) -> list[Value]:
+    _check_starts(lifter, operation, 2)
     store = lifter.store
     before = lifter.program.shapes[operation.operands[0]].dims
     sizes = lifter.program.shapes[operation.operands[1]].dims
@@ -215,7 +224,15 @@ def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
     return [lifter.value(target, [select(store, h, y, x) for h, x, y in zip(hit, operand, added, strict=True)])]
 
 
-def _scatter_conditions(lifter, operation, extended, index_dims, window, where, updates):  # type: ignore[no-untyped-def]
+def _scatter_conditions(
+    lifter: Lifter,
+    operation: Operation,
+    extended: Layout,
+    index_dims: dict[int, int],
+    window: Mapping[int, int],
+    where: Mapping[int, int],
+    updates: Sequence[int],
+) -> list[list[tuple[View, int]]]:
     """For each block the 0/1 factors that say that an update lands on the element."""
     a = operation.instruction.attributes
     sizes = lifter.program.shapes[operation.operands[0]].dims

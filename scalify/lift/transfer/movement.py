@@ -17,6 +17,8 @@ from scalify.lift.product import multiply
 from scalify.lift.transfer.base import Unsupported, lifts
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from scalify.hlo.module import Shape
     from scalify.lift.layout import Block
     from scalify.lift.lifter import Lifter
@@ -102,7 +104,9 @@ def _slice(lifter: Lifter, operation: Operation) -> list[Value]:
     layout = lifter.result_layout(operation)
     strides = attributes.get("strides") or (1,) * len(attributes["starts"])
     sources = [Source((0,), (0,))]
-    sources += [Source((d + 1,), (d + 1,), start, stride) for d, (start, stride) in enumerate(zip(attributes["starts"], strides, strict=True))]
+    sources += [
+        Source((d + 1,), (d + 1,), start, stride) for d, (start, stride) in enumerate(zip(attributes["starts"], strides, strict=True))
+    ]
     return [lifter.value(layout, move(lifter.store, lifter.values[operation.operands[0]], layout, sources))]
 
 
@@ -187,7 +191,7 @@ def _interior_pad(lifter: Lifter, operation: Operation, layout: Layout) -> Value
     found = []
     for block, other in zip(layout.blocks, scalar, strict=True):
         sources, conditions = [Source((0,), (0,))], []
-        tables: dict[int, tuple[np.ndarray, list[int]]] = {}  # type: ignore[type-arg]
+        tables: dict[int, tuple[npt.NDArray[np.int64], list[int]]] = {}
         for d, (low, _, interior) in enumerate(padding):
             offset, digits = layout.alternative((d + 1,), block)
             index = np.full([n for _, n, _ in digits], offset - low, dtype=np.int64)
@@ -200,4 +204,3 @@ def _interior_pad(lifter: Lifter, operation: Operation, layout: Layout) -> Value
         view = lifter.by_tables(value, layout, block, tables)
         found.append(select(store, multiply(store, conditions), view, other))
     return lifter.value(layout, found)
-

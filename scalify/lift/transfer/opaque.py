@@ -20,7 +20,7 @@ from scalify.lift.terms import View
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
-    from scalify.lift.layout import Layout, Value
+    from scalify.lift.layout import Block, Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
 
@@ -37,7 +37,20 @@ PURE = frozenset(
 COLLECTIVE = frozenset({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"})
 
 _IGNORED = frozenset({"sharding", "frontend_attributes", "indices_are_sorted"})
-_EFFECTS = frozenset({"infeed", "outfeed", "send", "recv", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "partition-id", "replica-id"})
+_EFFECTS = frozenset(
+    {
+        "infeed",
+        "outfeed",
+        "send",
+        "recv",
+        "rng",
+        "rng-bit-generator",
+        "rng-get-and-update-state",
+        "custom-call",
+        "partition-id",
+        "replica-id",
+    }
+)
 
 
 def attributes_key(attributes: Mapping[str, object]) -> Hashable:
@@ -86,7 +99,15 @@ def _structure(computation: Computation, known: Mapping[str, Hashable]) -> Hasha
         if PER_DEVICE in i.attributes:
             raise Unsupported("a computation with constants that differ between devices")
         numbers[position] = len(numbers)
-        rows.append((i.opcode, str(i.shape), tuple([numbers[o] for o in i.operands]), attributes_key(i.attributes), tuple([known[c] for c in i.calls])))
+        rows.append(
+            (
+                i.opcode,
+                str(i.shape),
+                tuple([numbers[o] for o in i.operands]),
+                attributes_key(i.attributes),
+                tuple([known[c] for c in i.calls]),
+            )
+        )
     for i in computation.instructions:
         if i.opcode in _EFFECTS or "replica_groups" in i.attributes or "source_target_pairs" in i.attributes:
             raise Unsupported(f"a computation with {i.opcode} in it")
@@ -157,7 +178,9 @@ def _arguments(lifter: Lifter, operands: Sequence[Value], batch: Batch, target: 
     return found
 
 
-def _argument(lifter, operand, choice, same, block, core):  # type: ignore[no-untyped-def]
+def _argument(
+    lifter: Lifter, operand: Value, choice: Sequence[int], same: Mapping[int, int], block: Block, core: Sequence[int]
+) -> Argument:
     source = operand.layout
     where = source.position(choice)
     own = source.blocks[where]
@@ -179,7 +202,8 @@ def _result_place(target: Layout, where: int, batch: Batch) -> tuple[Hashable, l
     """What part of the result a block is, and the slots of its core dimensions."""
     fixed = {t for dims in batch.operands for t in dims.values()}
     block = target.blocks[where]
-    parts, slots = [], []
+    parts: list[Hashable] = []
+    slots: list[int] = []
     for d in range(len(target.dims)):
         if d in fixed:
             continue
