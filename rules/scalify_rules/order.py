@@ -57,6 +57,7 @@ RULES = (
     _rule("guards", "eq0-false", "(eq0 x)", "0", "(nonzero x)", why="the condition fails"),
     _rule("guards", "eq0-scale", "(eq0 (scale q x))", "(eq0 x)", "(!= q 0)", why="q x = 0 exactly when x = 0, for q other than 0"),
     _rule("guards", "eq0-times", "(* (eq0 x) x *r)", "0", why="one of the two factors is 0"),
+    _rule("guards", "eq0-substitute", "(* (eq0 (+ x (scale -1 y))) x *r)", "(* (eq0 (+ x (scale -1 y))) y *r)", why="where the condition holds, x = y"),
     _rule("guards", "eq0-boolean", "(eq0 x)", "(- 1 x)", "(boolean x)", why="both values of x"),
     _rule("guards", "ge0-eq0", "(* (ge0 x) (eq0 x) *r)", "(* (eq0 x) *r)", why="x = 0 implies x >= 0"),
     _rule("guards", "ge0-implied", "(* (ge0 x) (ge0 y) *r)", "(* (ge0 y) *r)", "(nonneg (- x y))", why="y >= 0 and x >= y imply x >= 0"),

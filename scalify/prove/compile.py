@@ -59,7 +59,7 @@ class _Left:
             return f"e_{node.name}"
         here = self.fresh()
         if node.op in CONTAINERS and not root and _lone(node):
-            self.facts.append(f"(= m_{node.args[0].name} (form-{CONTAINERS[node.op]} {here}))")
+            self.facts.append(f"(form-{CONTAINERS[node.op]} {here} m_{node.args[0].name})")
             return here
         call = self._container(node) if node.op in CONTAINERS else self._call(node)
         self.made[here] = call

@@ -39,7 +39,7 @@ class Limits:
     expression: int = 400
     rows: int = 6_000
     rounds: int = 12
-    simplify: int = 60
+    simplify: int = 40
     levels: int = 3
 
 
@@ -146,17 +146,19 @@ class _Attempt:
         while self._step("load"):
             pass
         growing: Sequence[str] = ("expand",)
+        limit = ""
         while self.round < self.limits.rounds:
             self.round += 1
             full = self._settle()
             if self.reached:
                 return self._end(Status.PROVED)
-            if full:
+            if full == "rows":
                 return self._end(Status.LIMIT, full)
+            limit = limit or full
             changed = [self._step(ruleset) for ruleset in growing]
             if not any(changed):
                 if "assume" in growing:
-                    return self._end(Status.SATURATED)
+                    return self._end(Status.LIMIT if limit else Status.SATURATED, limit)
                 growing = ("expand", "assume")
                 self._step("assume")
         self._settle()

@@ -44,11 +44,11 @@ SORTS = """
 (constructor Neg (E) E)
 (constructor Before (E) E)
 (function member (M E) i64 :merge new)
-(function form-Add (E) M :merge new)
+(relation form-Add (E M))
 (relation stale-Add (M))
-(function form-Mul (E) M :merge new)
+(relation form-Mul (E M))
 (relation stale-Mul (M))
-(function form-Max (E) M :merge new)
+(relation form-Max (E M))
 (relation stale-Max (M))
 (function pole (M) E :merge old)
 (function fv (E) Names :merge (set-intersect old new))
@@ -163,9 +163,9 @@ INDEX = """
 """
 
 FORMS = """
-((= s (Add ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Add s) ms)
-((= s (Mul ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Mul s) ms)
-((= s (Max ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (set (form-Max s) ms)
+((= s (Add ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (form-Add s ms)
+((= s (Mul ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (form-Mul s ms)
+((= s (Max ms)) (> (multiset-length ms) 1) (multiset-not-contains ms s)) => (form-Max s ms)
 """
 
 _ZERO = '(bigrat (from-string "0") (from-string "1"))'
@@ -176,11 +176,11 @@ FACTS = f"""
 ((= s (Num q)) (> q {_ZERO})) => (positive s)
 ((= s (Num q))) => (set (low s) q) (set (high s) q) (set (fv s) (set-empty))
 ((= s (Num q)) (= (denom q) (bigint 1))) => (integer s)
-((= ms (form-Add s)) (stale-Add ms)) => (delete (form-Add s))
-((= ms (form-Mul s)) (stale-Mul ms)) => (delete (form-Mul s))
-((= ms (form-Max s)) (stale-Max ms)) => (delete (form-Max s))
-((= s (Num q)) (= ms (form-Add s))) => (delete (form-Add s))
-((= s (Num q)) (= ms (form-Mul s))) => (delete (form-Mul s))
+((form-Add s ms) (stale-Add ms)) => (delete (form-Add s ms))
+((form-Mul s ms) (stale-Mul ms)) => (delete (form-Mul s ms))
+((form-Max s ms) (stale-Max ms)) => (delete (form-Max s ms))
+((= s (Num q)) (form-Add s ms)) => (delete (form-Add s ms))
+((= s (Num q)) (form-Mul s ms)) => (delete (form-Mul s ms))
 ((= q (low s)) (> q {_ZERO})) => (positive s)
 ((= q (low s)) (>= q {_ZERO})) => (nonneg s)
 ((= q (high s)) (< q {_ZERO})) => (negative s)
