@@ -186,6 +186,24 @@ def test_a_removed_max_subtraction_is_a_finding() -> None:
     assert report(same, same).verdict is Verdict.VERIFIED
 
 
+def scaled_softmax(*, shifted: bool) -> Graph:
+    """Of half a difference: the maximum is over a sum of terms, and is scaled."""
+
+    def graph(b: Builder) -> int:
+        difference = b.like("subtract", b.parameter("f32", N), b.parameter("f32", N))
+        return softmax(b, b.like("multiply", filled(b, 0.5), difference), shifted=shifted)
+
+    return graph
+
+
+def test_a_removed_maximum_over_a_sum_is_a_finding() -> None:
+    found = report(scaled_softmax(shifted=True), scaled_softmax(shifted=False))
+    assert [f.kind for f in found.findings] == [Kind.OVERFLOW]
+    for shifted in (False, True):
+        assert report(scaled_softmax(shifted=shifted), scaled_softmax(shifted=shifted)).verdict is Verdict.VERIFIED
+    assert report(scaled_softmax(shifted=False), scaled_softmax(shifted=True)).verdict is Verdict.VERIFIED
+
+
 def test_ranges_make_integers_exact() -> None:
     narrow = DIFFERENT["a narrow integer keeps a wide one"]
     assert equal(*narrow, more="assume:\n  - {baseline: 0, range: [0, 100]}")

@@ -10,16 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalify.lift.functions import arguments
-from scalify.lift.linear import form
+from scalify.lift.linear import Form, form
 from scalify.lift.terms import BOUND, Number, Term, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from scalify.lift.lifter import Exponential, Lifter
     from scalify.lift.program import Operation
 
 Key = tuple[Term, tuple[int, ...]]
+
+DEPTH = 4  #: maxima that are replaced by what they are taken over
+_FREE = -1  #: bound slots while they are looked for are below this
 
 
 def unguarded(baseline: Lifter, distributed: Lifter) -> list[Operation]:
@@ -31,16 +34,27 @@ def unguarded(baseline: Lifter, distributed: Lifter) -> list[Operation]:
 
 def is_bounded(view: View) -> bool:
     """Whether the view is at most a constant: what is added is outweighed by a maximum over it, or bounded itself."""
-    entries, _ = form(view)
-    maxima = [(key, -c) for key, c in entries.items() if c < 0 and _is_maximum(key[0])]
-    for key, c in entries.items():
-        if c < 0:
-            if not (key[0].positive or _below_zero(-1, key[0]) or any(key == m for m, _ in maxima)):
-                return False
-            continue
-        if not (_bounded_above(key[0]) or any(weight == c and covers(m, key) for m, weight in maxima)):
-            return False
-    return not maxima or any(c > 0 for c in entries.values())
+    return _bounded(form(view)[0], DEPTH)
+
+
+def _bounded(entries: Form, depth: int) -> bool:
+    """As :func:`is_bounded`: ``- c max(S)`` is at most ``- c x`` for each x in S, so that the maximum may be replaced by any of them."""
+    if all(_bounded_above(term) if c > 0 else _below_zero(term) for (term, _), c in entries.items()):
+        return True
+    for key, c in entries.items() if depth else ():
+        if c < 0 and _is_maximum(key[0]):
+            others = {k: v for k, v in entries.items() if k != key}
+            if any(_bounded(_sum(others, member, -c), depth - 1) for member in _members(key, others)):
+                return True
+    return False
+
+
+def _sum(entries: Form, view: View, weight: Number) -> Form:
+    """``entries - weight * view``, constants apart."""
+    found = dict(entries)
+    for key, c in form(view)[0].items():
+        found[key] = found.get(key, 0) - weight * c
+    return {key: c for key, c in found.items() if c}
 
 
 def _is_maximum(term: Term) -> bool:
@@ -53,28 +67,44 @@ def _bounded_above(term: Term) -> bool:
     return term.high is not None or (term.kind == "fn" and term.data[0] in ("logistic", "tanh", "sine", "cosine", "erf"))
 
 
-def _below_zero(coef: Number, term: Term) -> bool:
-    """Whether ``coef * term <= 0`` is plain to see."""
-    if coef < 0:
-        return (term.low is not None and term.low >= 0) or (term.kind == "mul" and all(e % 2 == 0 for _, e, _ in term.data))
-    return False
+def _below_zero(term: Term) -> bool:
+    """Whether ``- term <= 0`` is plain to see."""
+    return term.positive or (term.low is not None and term.low >= 0) or (term.kind == "mul" and all(e % 2 == 0 for _, e, _ in term.data))
 
 
-def covers(maximum: Key, subject: Key) -> bool:
-    """Whether the maximum is over a set that has the subject in it."""
+def _members(maximum: Key, entries: Form) -> Iterator[View]:
+    """Values that a maximum is taken over; of those along an axis the ones that ``entries`` speak of."""
     term, at = maximum
-    if term.kind == "red":
-        _, sign, inner, labels, _ = term.data
-        where = [at[i] if i < BOUND else None for i in labels]
-        return sign > 0 and inner is subject[0] and all(a is None or a == b for a, b in zip(where, subject[1], strict=True))
-    parts = [(v.term, v.at) for v in arguments(View(1, term, at)) if v.coef == 1]
-    return subject in parts or any(_is_maximum(part[0]) and covers(part, subject) for part in parts)
+    if term.kind == "fn":
+        yield from arguments(View(1, term, at))
+        return
+    _, sign, inner, labels, sizes = term.data
+    slots = tuple([at[i] if i < BOUND else _FREE - i for i in labels])
+    view = View(sign, inner, slots)
+    seen = []
+    for part, where in form(view)[0]:
+        for other, there in entries:
+            binding = _unified(where, there) if part is other else None
+            if binding is not None and len(binding) == len(sizes) and binding not in seen:
+                seen.append(binding)
+                member = tuple([binding.get(s, s) for s in slots])
+                if len(set(member)) == len(member):
+                    yield View(sign, inner, member)
+
+
+def _unified(where: Iterable[int], there: Iterable[int]) -> dict[int, int] | None:
+    """What bound slots stand for if the slots ``where`` are ``there``; None if they cannot be."""
+    binding: dict[int, int] = {}
+    for a, b in zip(where, there, strict=True):
+        if (binding.setdefault(a, b) if a < 0 else a) != b:
+            return None
+    return binding
 
 
 def _subjects(exponential: Exponential) -> set[Term]:
     """The terms that are added up in the argument, masks looked through."""
     entries, _ = form(exponential.argument)
-    found = {term for (term, _), c in entries.items() if c > 0}
+    found = {term for (term, _), c in entries.items() if c > 0 and not _bounded_above(term)}
     for term in list(found):
         if term.kind == "fn" and term.data[0] == "select":
             found |= _branches(term)
