@@ -163,7 +163,7 @@ def _fit(axes: Axes, shape: Shape) -> bool:
     """Whether the axes are those of a value of this shape; rules may be wrong about unusual forms of an opcode."""
     if len(axes) != len(shape.dims):
         return False
-    return all([n <= 1 if a is None else n == a.size for a, n in zip(axes, shape.dims, strict=True)])
+    return all(n <= 1 if a is None else n == a.size for a, n in zip(axes, shape.dims, strict=True))
 
 
 def same(a: Axis | None, b: Axis | None) -> None:

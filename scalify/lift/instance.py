@@ -84,7 +84,6 @@ def _rebuild(store: Store, term: Term, pattern: tuple[Index, ...]) -> View:
             stack.extend(missing)
             continue
         store.memo[key] = REBUILD[top.kind](store, top, binding)
-        store.check_limit()
         stack.pop()
     found: View = store.memo[term, pattern]
     return found

@@ -83,7 +83,7 @@ class _Builder:
         self.places = module_positions(mesh, len(distributed))
         ids = list(mesh.device_ids)
         positions = {d: p for p, d in enumerate(ids)}
-        data = {p: np.asarray(v)[None] for p, v in relation.values.items()}
+        data = {p: self._on_devices(np.asarray(v)) for p, v in relation.values.items()}
         self.known_inputs = {
             q: self._known(pieces) for q, pieces in relation.inputs.items() if all(not isinstance(p.recipe.source, int) for p in pieces)
         }
@@ -100,6 +100,11 @@ class _Builder:
         self.distributed = Side(right, device, positions, self.demands)
         self.mesh_axes: Axes = tuple([Axis(n) if n > 1 else None for n in mesh.shape])
         self.demands.product([device], self.mesh_axes)
+
+    def _on_devices(self, data: Array) -> Array:
+        """Known data of a baseline parameter, ``[devices or 1, *dims]``; of a baseline on the mesh it has the mesh dimensions in front."""
+        mesh = self.relation.mesh
+        return data.reshape(mesh.size, *data.shape[len(mesh.shape) :]) if self.relation.same_mesh else data[None]
 
     def _known(self, pieces: Sequence[Piece]) -> Array:
         """Known data of a distributed parameter, ``[devices, *local dims]``."""

@@ -126,21 +126,18 @@ class Store:
         self.one = self.node("one", (), (), _make_one)
 
     def node(self, kind: str, data: Any, sizes: tuple[int, ...], fill: Callable[[Term], None] | None = None) -> Term:
-        """The one term of this content; ``fill`` sets its derived facts when it is made."""
+        """The one term of this content; ``fill`` sets its derived facts when it is made. :raises LimitReached: the store is full."""
         key = (kind, data, sizes)
         term = self._known.get(key)
         if term is None:
+            if len(self.terms) >= self.limit:
+                raise LimitReached("terms", self.limit)
             term = Term(len(self.terms), kind, data, sizes)
             if fill is not None:
                 fill(term)
             self._known[key] = term
             self.terms.append(term)
         return term
-
-    def check_limit(self) -> None:
-        """Raises :class:`LimitReached` when the store holds more nodes than it may."""
-        if len(self.terms) > self.limit:
-            raise LimitReached("terms", self.limit)
 
     def fresh(self, size: int) -> int:
         """A new bound slot."""

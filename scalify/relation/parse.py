@@ -65,7 +65,8 @@ def parse(text: str, where: str = "relation") -> RelationFile:
     def field(key: str, build: Callable[[Node, Place], T], default: T) -> T:
         return build(top.items[key], Place(where, lines[key], key)) if key in top.items else default
 
-    for key in ("version", "mesh", "inputs", "outputs"):
+    identity = "baseline_mesh" in top.items  # entries then default to the identity on each device
+    for key in ("version", "mesh", *(() if identity else ("inputs", "outputs"))):
         if key not in top.items:
             raise RelationError(f"`{key}` is missing; a relation file needs version, mesh, inputs and outputs", where)
     field("version", _version, default=None)
