@@ -28,7 +28,7 @@ inputs:
 outputs:
   - {baseline: 0, distributed: 0}
 """
-MATMUL = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,), "lhs_batch_dims": (), "rhs_batch_dims": ()}
+MATMUL: dict[str, Any] = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,), "lhs_batch_dims": (), "rhs_batch_dims": ()}
 
 
 def row_parallel(devices: int, *, reduced: bool = True, dtype: str = "f32") -> Module:

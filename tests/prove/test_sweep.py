@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SIZE = 32
 DIMS = (4, SIZE)
-MATMUL = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,), "lhs_batch_dims": (), "rhs_batch_dims": ()}
+MATMUL: dict[str, Any] = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,), "lhs_batch_dims": (), "rhs_batch_dims": ()}
 
 
 def network(layers: int, *, fused: bool, wrong: int | None = None) -> Module:
