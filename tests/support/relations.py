@@ -14,7 +14,7 @@ def identity(module: Module) -> Relation:
     """Every input and output equals its own number, on one device."""
 
     def pieces(shapes: tuple[Shape, ...]) -> dict[int, tuple[Piece, ...]]:
-        found = {}
+        found: dict[int, tuple[Piece, ...]] = {}
         for number, shape in enumerate(shapes):
             zeros = (0,) * len(shape.dims)
             if shape.is_array:
