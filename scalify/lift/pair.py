@@ -251,6 +251,8 @@ class _Builder:
 
     def _baseline_parameters(self, lifter: Lifter) -> None:
         for p, value in enumerate(lifter.program.parameters):
+            if value < 0:
+                continue
             if p in self.data:
                 lifter.values[value] = lifter.data(value, self.data[p])
             else:
@@ -259,6 +261,8 @@ class _Builder:
 
     def _distributed_parameters(self, left: Lifter, right: Lifter, inputs: dict[int, list[tuple[Piece, int]]]) -> None:
         for q, value in enumerate(right.program.parameters):
+            if value < 0:
+                continue
             if q in self.known_inputs:
                 right.values[value] = right.data(value, self.known_inputs[q])
             elif q in inputs:

@@ -62,7 +62,10 @@ class Operation:
 
 @dataclass
 class Program:
-    """Operations in order; ``shapes[v]`` and ``known.get(v)`` speak of value v, ``outputs`` are the root's elements."""
+    """Operations in order; ``shapes[v]`` and ``known.get(v)`` speak of value v.
+
+    ``parameters`` are the entry's, by number, ``outputs`` the root's elements; -1 for a token.
+    """
 
     module: Module
     devices: int
@@ -113,6 +116,7 @@ class _Flattener:
         if shape.is_tuple:
             raise HloError("entry parameters that are tuples are not supported", instruction.name)
         if not shape.is_array:
+            self.program.parameters.append(-1)
             return None
         value = self._append(instruction, (), (shape,))[0]
         self.program.parameters.append(value)

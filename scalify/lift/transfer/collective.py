@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations as subsets
 from itertools import product as combinations
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -168,8 +169,15 @@ def _all_gather(lifter: Lifter, operation: Operation) -> list[Value]:
         value = lifter.values[operand]
         target = lifter.layout_of(result)
         factors = device_factors(lifter, operation, value.layout)
+        _check_group(value.layout, factors, lifter.program.shapes[result].dims[dim - 1], lifter.program.shapes[operand].dims[dim - 1])
         found.append(_gathered(lifter, value, target, dim, factors))
     return found
+
+
+def _check_group(layout: Layout, factors: Sequence[int], large: int, small: int) -> None:
+    """The group has as many devices as the dimension has parts. The shape check takes either reading of the groups."""
+    if prod([layout.factors[f].size for f in factors]) * small != large:
+        raise Unsupported("replica groups of another size than the shapes say")
 
 
 def _gathered(lifter: Lifter, value: Value, target: Layout, dim: int, factors: Sequence[int]) -> Value:
@@ -226,6 +234,7 @@ def _reduce_scatter(lifter: Lifter, operation: Operation) -> list[Value]:
         factors = device_factors(lifter, operation, value.layout)
         reduced = lifter.value(value.layout, reduce_devices(lifter, value, factors, name))
         target = lifter.layout_of(result)
+        _check_group(value.layout, factors, lifter.program.shapes[operand].dims[dim - 1], lifter.program.shapes[result].dims[dim - 1])
         found.append(_scattered(lifter, reduced, target, dim, factors))
     return found
 
@@ -266,6 +275,7 @@ def _all_to_all_tuple(lifter: Lifter, operation: Operation, factors: Sequence[in
     operands = [lifter.values[o] for o in operation.operands]
     layout = operands[0].layout
     sizes = [layout.factors[f].size for f in factors]
+    _check_group(layout, factors, len(operands), 1)
     if any(len(layout.parts[f]) > 1 for f in factors) or any(o.layout.flat_key != layout.flat_key for o in operands):
         raise Unsupported("an all-to-all of values that are cut in different ways")
     found = []
