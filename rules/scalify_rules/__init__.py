@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from scalify.prove.rule import Law, Rule
+from typing import TYPE_CHECKING
+
 from scalify_rules import exponential, functions, indexing, laws, order, ring, sums
+
+if TYPE_CHECKING:
+    from scalify.prove.rule import Law, Rule
 
 
 def catalogue() -> tuple[Rule | Law, ...]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import exp
+from typing import TYPE_CHECKING
 
 from scalify.prove.rule import Rule
-from scalify_rules.support import Pairs
+
+if TYPE_CHECKING:
+    from scalify_rules.support import Pairs
 
 
 def _rule(name: str, left: str, right: str, *when: str, why: str, bounds: tuple[str, ...] = ()) -> Rule:

@@ -82,6 +82,6 @@ RULES = (
          "(union s (Mul (multiset-insert (multiset-remove ms x) y))) (subsume (Mul ms)) (stale-Mul ms)"),
         ruleset="simplify",
     ),
-    _program("first-of-two", "[v = 0]", "1 - v", ("(selects g v 0) (= 2 (size v))", f'(union g (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale (bigrat (bigint -1) (bigint 1)) (Iota v)))))'), when=("size(v) = 2",)),
+    _program("first-of-two", "[v = 0]", "1 - v", ("(selects g v 0) (= 2 (size v))", "(union g (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale (bigrat (bigint -1) (bigint 1)) (Iota v)))))"), when=("size(v) = 2",)),
     _program("substitution", "f(x, ..) with v = k", "f(x with v = k, ..)", *_PUSHED, when=("f binds neither v nor k",), ruleset="simplify"),
 )  # fmt: skip

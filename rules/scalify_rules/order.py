@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from scalify.prove.rule import Rule
-from scalify_rules.support import Pairs
+
+if TYPE_CHECKING:
+    from scalify_rules.support import Pairs
 
 
 def _rule(family: str, name: str, left: str, right: str, *when: str, why: str, phase: str = "expand") -> Rule:
@@ -15,7 +18,7 @@ def _rule(family: str, name: str, left: str, right: str, *when: str, why: str, p
 def _instances() -> Pairs:
     """Both sides of the rules in egglog text, on small numbers."""
     numbers = [Fraction(a, 2) for a in range(-6, 7)]
-    found: Pairs = [(max(x, y), x + max(0, y - x)) for x in numbers for y in numbers]
+    found: Pairs = [(max(x, y), x + max(Fraction(0), y - x)) for x in numbers for y in numbers]
     found += [(int(-x >= 0), 1 - int(x >= 0) + int(x == 0)) for x in numbers]
     return found + [(int(-1 - n >= 0), 1 - int(n >= 0)) for n in range(-6, 7)]
 
@@ -50,7 +53,7 @@ RULES = (
     ),
     _program(
         "guards", "ge0-integer", "[-1 - x >= 0]", "1 - [x >= 0]", "an integer is either >= 0 or <= -1",
-        f"(= s (Ge0 y)) (integer y) (= g (Ge0 x)) (= x (Before y)) (= x (pole (multiset-of x y))) (!= x y)",
+        "(= s (Ge0 y)) (integer y) (= g (Ge0 x)) (= x (Before y)) (= x (pole (multiset-of x y))) (!= x y)",
         f"(union s (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale {_MINUS} g))))", when=("x integer",),
     ),
     _rule("guards", "eq0-true", "(eq0 0)", "1", why="0 = 0"),

@@ -32,6 +32,7 @@ RULES = (
     _simplify("mul-scale", "(* (scale q x) *r)", "(scale q (* x *r))"),
     _simplify("mul-boolean", "(* x x *r)", "(* x *r)", "(boolean x)", why="0 * 0 = 0 and 1 * 1 = 1"),
     _simplify("mul-inverse", "(* x (inv x) *r)", "(* *r)", "(nonzero x)", why="x * 1/x = 1 for x other than 0"),
+    Rule("cancel", "ring", "(* x (inv x) *r)", "(* *r)", "x * 1/x = 1 for x other than 0", assumes=("(nonzero x)",)),
     Rule("distribute", "ring", "(* (+ *r) *s)", "(+ (each (* _ *s) *r))", "multiplication distributes over addition"),
     Rule("inverse-product", "ring", "(inv (* *r))", "(* (each (inv _) *r))", "1/(x y) = 1/x 1/y where both are defined"),
     Rule("inverse-scale", "ring", "(inv (scale q x))", "(scale (/ 1 q) (inv x))", "1/(q x) = 1/q 1/x", bounds=("(!= q 0)",)),

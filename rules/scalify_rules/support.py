@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Pairs = list[tuple[Fraction | float, Fraction | float]]
 Array = dict[int | tuple[int, ...], Fraction]
@@ -18,8 +21,10 @@ def assign(seed: int, sizes: Sequence[int]) -> Array:
 
 
 def total(sizes: Sequence[int], body: Callable[..., Fraction | int]) -> Fraction | int:
+    """The sum of a function over all indices below the sizes."""
     return sum(body(*i) for i in itertools.product(*map(range, sizes)))
 
 
 def greatest(sizes: Sequence[int], body: Callable[..., Fraction | int]) -> Fraction | int:
+    """Its greatest value."""
     return max(body(*i) for i in itertools.product(*map(range, sizes)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError
 from scalify.prove.rule import Law, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 GROUP = "scalify.rules"
 

@@ -12,9 +12,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from scalify.prove.pattern import COMMUTATIVE, FUNCTIONS, PROPERTIES, Node
-from scalify.prove.rule import Rule
+
+if TYPE_CHECKING:
+    from scalify.prove.rule import Rule
 
 Value = Fraction | float
 Env = tuple[tuple[str, int], ...]  # index variables and their values
@@ -25,7 +28,7 @@ ATTEMPTS = 400  #: instances among which a broken condition must show
 TOLERANCE = 1e-9
 
 
-class _Undefined(Exception):  # noqa: N818 - a value, not an error
+class _Undefined(Exception):
     """The expression has no value here."""
 
 
@@ -70,10 +73,11 @@ def needless(rule: Rule) -> list[str]:
     if rule.program:
         return []
     found = []
-    for number, condition in enumerate(rule.conditions[: len(rule.when)]):
+    stated = (*rule.when, *rule.assumes)
+    for number, condition in enumerate([c for c in rule.conditions if c not in rule.derived[len(rule.when) :]]):
         source = random.Random(f"{rule.name} {number}")  # noqa: S311 - test data
         if not any(_difference(rule, _instance(rule, source, condition)) for _ in range(ATTEMPTS)):
-            found.append(rule.when[number])
+            found.append(stated[number])
     return found
 
 
@@ -97,8 +101,8 @@ def _value(side: Node, instance: _Instance, env: Env) -> Value | None:
 
 def _same(left: Value | None, right: Value | None) -> bool:
     if left is None or right is None:
-        return left is right
-    return left == right or abs(left - right) <= TOLERANCE * max(1, abs(left), abs(right))
+        return left is None and right is None
+    return left == right or abs(float(left) - float(right)) <= TOLERANCE * max(1.0, abs(float(left)), abs(float(right)))
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------------

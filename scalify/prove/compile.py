@@ -6,11 +6,15 @@ associativity or commutativity ever being saturated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from scalify.prove.pattern import FUNCTIONS, PROPERTIES, Node
-from scalify.prove.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scalify.prove.rule import Rule
 
 CONTAINERS = {"+": "Add", "*": "Mul", "max": "Max"}
 CONSTRUCTORS = {"inv": "Inv", "ge0": "Ge0", "eq0": "Eq0", "select": "Select", "total": "Total", "greatest": "Greatest"}
@@ -168,7 +172,7 @@ def _conditions(rule: Rule, left: _Left) -> tuple[list[str], list[str]]:
     """The facts of the conditions, and what must be asked for so that they can be derived."""
     facts: list[str] = []
     demands: list[str] = []
-    for condition in rule.conditions:
+    for condition in rule.derived:
         if condition.op in PROPERTIES:
             fact, demand = _property(condition)
         elif condition.op == "free":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from scalify.prove.expression import Expr, Problem
 from scalify.prove.theory import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scalify.prove.expression import Expr, Problem
 
 Row = tuple[object, ...]
 LARGEST_INDEX = 1 << 40  #: a constant that may be an index
@@ -30,8 +34,8 @@ class _Rows:
             self.found[f"row-{end}"].append((n, *_pair(value)))
         self.found["row-size"] = list(problem.sizes.items())
         self.found["row-instance"] = list(problem.instances)
-        whole = {abs(int(node.data)) for node in problem.nodes if node.op == "num" and node.data.denominator == 1}  # type: ignore[call-overload, union-attr]
-        self.found["row-index"] = [(k,) for k in sorted(whole) if k < LARGEST_INDEX]
+        numbers = [node.data for node in problem.nodes if node.op == "num" and isinstance(node.data, Fraction)]
+        self.found["row-index"] = [(k,) for k in sorted({abs(q.numerator) for q in numbers if q.denominator == 1}) if k < LARGEST_INDEX]
         self.found["row-goal"] = [problem.goal]
 
     def _node(self, number: int, node: Expr) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,6 +16,8 @@ from scalify.prove.encode import rows
 from scalify.prove.theory import CONTRADICTION, GOAL, commands
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from scalify.prove.expression import Problem
     from scalify.prove.rule import Rule
 
@@ -195,7 +196,7 @@ class _Attempt:
             limit,
             tuple(used),
             tuple([(name, self.matches[name]) for name in used]),
-            tuple(sorted({rule.assumes for rule in rules if rule.assumes})),
+            tuple([f"{rule.name}: {rule.requirement}" for rule in rules if rule.assumes]),
             tuple([rule.name for rule in rules if rule.user]),
             self.round,
             self.rows,

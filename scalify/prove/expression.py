@@ -7,10 +7,10 @@ variables. ``level`` says how many shared terms deep the cut is moved down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from scalify.lift.instance import OPERANDS
 from scalify.lift.terms import BOUND, LimitReached, Number, Term, View
@@ -18,6 +18,8 @@ from scalify.prove.pattern import FUNCTIONS
 
 Names = tuple[str, ...]
 Use = tuple[Term, Names, int]  # a term, its labels' names, which of the sums that stand side by side
+
+Parts = tuple[list[Use], Callable[[list[int]], int]]  # what is needed first, and the node made of it
 
 
 class Expr(NamedTuple):
@@ -150,13 +152,14 @@ class _Encoder:
             stack.pop()
         return self.done[root]
 
-    def _parts(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _parts(self, use: Use) -> Parts:
         term, names, _ = use
         if term in self.closed and term.kind not in ("one", "iota", "at"):
             return [], lambda _: self._leaf(("term", term.id), names)
-        return _KINDS.get(term.kind, _Encoder._closed)(self, use)
+        kind = self.KINDS.get(term.kind)
+        return kind(self, use) if kind is not None else self._closed(use)
 
-    def _closed(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _closed(self, use: Use) -> Parts:
         return [], lambda _: self._leaf(("term", use[0].id), use[1])
 
     def _leaf(self, content: Hashable, names: Names) -> int:
@@ -232,13 +235,13 @@ class _Encoder:
         return tuple(found)
 
     # -- kinds -------------------------------------------------------------------------------------------------------------
-    def _one(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _one(self, _: Use) -> Parts:
         return [], lambda _: self.out.number(1)
 
-    def _iota(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _iota(self, use: Use) -> Parts:
         return [], lambda _: self.out.node("iota", use[1][0])
 
-    def _linear(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _linear(self, use: Use) -> Parts:
         entries, constant = use[0].data
 
         def make(nodes: list[int]) -> int:
@@ -247,7 +250,7 @@ class _Encoder:
 
         return self._each(use, [(t, labels) for t, _, labels in entries]), make
 
-    def _product(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _product(self, use: Use) -> Parts:
         factors = use[0].data
         return self._each(use, [(t, labels) for t, _, labels in factors]), lambda nodes: self._powers([e for _, e, _ in factors], nodes)
 
@@ -259,7 +262,7 @@ class _Encoder:
             parts += [n if e > 0 else self.out.node("inv", None, (n,))] * abs(e)
         return self.out.many("mul", parts)
 
-    def _sum(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _sum(self, use: Use) -> Parts:
         term = use[0]
         factors, sizes = term.data
         bound = self.bound(term, sizes, use)
@@ -269,7 +272,7 @@ class _Encoder:
 
         return self._each(use, [(t, labels) for t, _, labels in factors], bound), make
 
-    def _reduction(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _reduction(self, use: Use) -> Parts:
         term, names, _ = use
         name, sign, inner, labels, sizes = term.data
         bound = self.bound(term, sizes, use)
@@ -282,12 +285,12 @@ class _Encoder:
 
         return self._each(use, [(inner, labels)], bound), make
 
-    def _condition(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _condition(self, use: Use) -> Parts:
         term = use[0]
         sign, inner, labels = term.data if term.kind == "ge0" else (1, *term.data)
         return self._each(use, [(inner, labels)]), lambda nodes: self.out.node(term.kind, None, (self.out.scale(sign, nodes[0]),))
 
-    def _function(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _function(self, use: Use) -> Parts:
         name, attribute, arguments = use[0].data
 
         def make(nodes: list[int]) -> int:
@@ -320,7 +323,7 @@ class _Encoder:
             self.out.free.append((node, names))
         return node
 
-    def _at(self, use: Use) -> tuple[list[Use], Callable[[list[int]], int]]:
+    def _at(self, use: Use) -> Parts:
         term, names, _ = use
         base, content, where, limits = term.data
         tables = tuple([entry[0] if type(entry) is tuple else None for entry in where])
@@ -361,8 +364,7 @@ class _Encoder:
             names = tuple([bound[i - BOUND] if i >= BOUND else use[1][i] for i in labels])
             shift = 0
             if term.kind == "sum" and use[0].kind == "sum":
-                sums += 1
-                shift = sums + use[2]
+                shift, sums = sums + use[2], sums + 1
             found.append((term, names, shift))
         return found
 
@@ -377,16 +379,15 @@ class _Encoder:
                 if len(differing) == 1 and isinstance(differing[0][0], int) and isinstance(differing[0][1], str):
                     self.out.instances.append((a, differing[0][1], differing[0][0], b))
 
-
-_KINDS: dict[str, Callable[[_Encoder, Use], tuple[list[Use], Callable[[list[int]], int]]]] = {
-    "one": _Encoder._one,
-    "iota": _Encoder._iota,
-    "lin": _Encoder._linear,
-    "mul": _Encoder._product,
-    "sum": _Encoder._sum,
-    "red": _Encoder._reduction,
-    "ge0": _Encoder._condition,
-    "eq0": _Encoder._condition,
-    "fn": _Encoder._function,
-    "at": _Encoder._at,
-}
+    KINDS: ClassVar[Mapping[str, Callable[[_Encoder, Use], Parts]]] = {
+        "one": _one,
+        "iota": _iota,
+        "lin": _linear,
+        "mul": _product,
+        "sum": _sum,
+        "red": _reduction,
+        "ge0": _condition,
+        "eq0": _condition,
+        "fn": _function,
+        "at": _at,
+    }

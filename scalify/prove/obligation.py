@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from scalify.lift.terms import LimitReached, Store, View
+from scalify.lift.terms import LimitReached
 from scalify.prove.engine import Engine, Limits, Outcome, Status
-from scalify.prove.expression import problem
+from scalify.prove.expression import Problem, problem
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from scalify.lift.terms import Store, View
     from scalify.prove.rule import Rule
 
 
 class Prover:
-    """Rules and the memo of what was tried with them; one for a run."""
+    """Rules and the memo of what was tried with them; one for a run, used by one thread.
 
-    def __init__(self, rules: Iterable[Rule], limits: Limits | None = None) -> None:
-        self.rules = tuple(rules)
+    ``assume``: whether rules whose conditions are assumed instead of derived take part. The outcome lists what was assumed.
+    """
+
+    def __init__(self, rules: Iterable[Rule], limits: Limits | None = None, *, assume: bool = False) -> None:
+        self.rules = tuple([rule for rule in rules if assume or not rule.assumes])
         self.limits = limits or Limits()
         self.memo: dict[Hashable, Outcome] = {}
         self.hits = 0
@@ -47,14 +51,14 @@ class Prover:
                 break
         return outcome
 
-    def _settle(self, key: Hashable, found: object) -> Outcome:
+    def _settle(self, key: Hashable, found: Problem) -> Outcome:
         known = self.memo.get(key)
         if known is not None:
             self.hits += 1
             return known
         if self._engine is None:
             self._engine = Engine(self.rules)
-        outcome = self.memo[key] = self._engine.prove(found, self.limits)  # type: ignore[arg-type]
+        outcome = self.memo[key] = self._engine.prove(found, self.limits)
         return outcome
 
 
@@ -63,4 +67,4 @@ def prove(store: Store, expected: View, actual: View, rules: Iterable[Rule], lim
     outcome = Prover(rules, limits).prove(expected, actual)
     if outcome.proved:
         store.used.update(outcome.assumptions)
-    return dataclasses.replace(outcome)
+    return outcome

@@ -17,11 +17,14 @@ Conditions: (positive x), (negative x), (nonneg x), (nonzero x), (boolean x), (i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEEPEST = 40  #: nesting of a pattern
 LONGEST = 4000  #: characters of a pattern
@@ -70,6 +73,7 @@ HOLE = Node("var", name="_")
 
 
 def constant(value: Fraction | int) -> Node:
+    """A constant as a node."""
     return Node("const", value=Fraction(value))
 
 
@@ -99,7 +103,8 @@ def parse_condition(text: str) -> Node:
     found = Node(tree.op, tuple([_spelled(a, text) for a in tree.args]))
     subject = found.args[-1]
     plain = subject.op in ("var", "rest")
-    if not plain and (tree.op == "free" or not _is_difference(subject)) or tree.op == "free" and found.args[0].op != "var":
+    loose = found.args[0].op != "var" if tree.op == "free" else not _is_difference(subject)
+    if (not plain and (tree.op == "free" or loose)) or (tree.op == "free" and loose):
         raise ConfigError(f"a condition speaks of a variable, or of a difference (- x y) of variables, not of {text!r}")
     return found
 
@@ -204,43 +209,3 @@ def _calculation(tree: Node, text: str) -> Node:
     if tree.op not in ("+", "-", "*", "/") or len(tree.args) not in ((1, 2) if tree.op == "-" else (2,)):
         raise ConfigError(f"{tree} is not a calculation with constants in {text[:60]!r}")
     return Node(tree.op, tuple([_calculation(a, text) for a in tree.args]))
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------------
-_INFIX = {"+": (" + ", 1), "*": (" ", 2)}
-_ALONE = {"+": "sum", "*": "product", "max": "max"}
-
-
-def infix(tree: Node, outer: int = 0) -> str:
-    """The pattern in the notation of algebra, for people."""
-    if tree.op == "var":
-        return tree.name
-    if tree.op == "rest":
-        return f"{tree.name}.."
-    if tree.op == "const":
-        return str(tree.value)
-    if tree.op == "num":
-        return infix(tree.args[0])
-    if tree.op in COMMUTATIVE and (len(tree.args) < 2):
-        return f"{_ALONE[tree.op]}({', '.join(map(infix, tree.args))})"
-    if tree.op in ("+", "*"):
-        sign, level = _INFIX[tree.op]
-        text = sign.join(infix(a, level) for a in tree.args).replace("+ -", "- ")
-        return f"({text})" if outer >= level else text
-    if tree.op == "scale":
-        by = infix(tree.args[0], 2) if len(tree.args[0].args) < 2 else f"({infix(tree.args[0])})"
-        text = f"-{infix(tree.args[1], 2)}" if by == "-1" else f"{by} {infix(tree.args[1], 2)}"
-        return f"({text})" if outer >= 2 else text
-    if tree.op == "inv":
-        return f"1/{'(' if tree.args[0].op == 'inv' else ''}{infix(tree.args[0], 3)}{')' if tree.args[0].op == 'inv' else ''}"
-    if tree.op in ("ge0", "eq0"):
-        return f"[{infix(tree.args[0])} {'>=' if tree.op == 'ge0' else '='} 0]"
-    if tree.op == "-" and len(tree.args) == 1:
-        return f"-{infix(tree.args[0], 3)}"
-    if tree.op in ("<", "<=", "!=", "/", "-"):
-        return f" {tree.op} ".join(infix(a, 2) for a in tree.args)
-    if tree.op == "total":
-        return f"sum_{infix(tree.args[0])} {infix(tree.args[1], 2)}"
-    if tree.op == "greatest":
-        return f"max_{infix(tree.args[0])} {infix(tree.args[1], 2)}"
-    return f"{tree.op}({', '.join(map(infix, tree.args))})"

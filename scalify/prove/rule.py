@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError
-from scalify.prove.pattern import Node, infix, parse_condition, parse_pattern
+from scalify.prove.notation import infix
+from scalify.prove.pattern import Node, parse_condition, parse_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
 #: when a rule runs: ``simplify`` replaces the left side until nothing changes, ``expand`` adds the right side once a round
 PHASES = ("simplify", "expand")
@@ -19,7 +23,8 @@ class Rule:
     """``left = right`` wherever the conditions hold.
 
     ``when``: conditions that the engine must derive before the rule may fire; breaking one alone makes some instance wrong. ``bounds``: conditions
-    without which the rule would be true as well, but would not end or have no use. ``assumes``: what it cannot derive and the result then lists.
+    without which the rule would be true as well, but would not end or have no use. ``assumes``: conditions that are
+    not derived but listed with the result; such rules run last, and only when asked for.
     ``why``: the soundness argument. ``program``: egglog text for the few rules that patterns cannot spell; ``statement`` then
     says what it states, and ``instances`` yields pairs of numbers that must agree. Without ``program`` the instances are made from the patterns.
     """
@@ -32,7 +37,7 @@ class Rule:
     when: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
     phase: str = "expand"
-    assumes: str = ""
+    assumes: tuple[str, ...] = ()
     program: tuple[str, ...] = ()
     instances: Callable[[], Sequence[tuple[Fraction | float, Fraction | float]]] | None = field(default=None, compare=False)
     user: bool = False
@@ -47,7 +52,12 @@ class Rule:
 
     @cached_property
     def conditions(self) -> tuple[Node, ...]:
-        return tuple([parse_condition(c) for c in (*self.when, *self.bounds)])
+        return tuple([parse_condition(c) for c in (*self.when, *self.bounds, *self.assumes)])
+
+    @cached_property
+    def derived(self) -> tuple[Node, ...]:
+        """The conditions that the engine derives."""
+        return self.conditions[: len(self.when) + len(self.bounds)]
 
     @cached_property
     def statement(self) -> str:
@@ -59,7 +69,10 @@ class Rule:
     @cached_property
     def requirement(self) -> str:
         """The conditions as a line of text, empty when there are none."""
-        return ", ".join(self.when if self.program else map(_said, self.conditions[: len(self.when)]))
+        if self.program:
+            return ", ".join(self.when)
+        assumed = [f"{_said(c)} (assumed)" for c in self.conditions[len(self.when) + len(self.bounds) :]]
+        return ", ".join([*map(_said, self.conditions[: len(self.when)]), *assumed])
 
     def validate(self) -> None:
         """:raises ConfigError: a right side or condition that speaks of what the left side does not bind."""

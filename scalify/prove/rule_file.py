@@ -14,12 +14,15 @@ The language of ``left``, ``right`` and ``when`` is that of :mod:`scalify.prove.
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError, InputError
 from scalify.prove.check import check
 from scalify.prove.rule import Rule
 from scalify.relation.syntax import Mapping, Node, Scalar, Sequence, describe, read_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LARGEST = 1 << 20  #: bytes of a rule file
 MOST_RULES = 200
