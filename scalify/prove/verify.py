@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scalify.lift.terms import View
     from scalify.prove.rule import Rule
 
-DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 40_000, "obligations": 16, "sweep": 24}
+DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 20_000, "obligations": 16, "sweep": 24}
 """Counted limits, by the names that ``--limit`` takes."""
 
 
@@ -82,6 +82,7 @@ class _Search:
         self.limits = limits
         self.prover = prover
         self.count = 0
+        self.instances = 0
         self.assumed: set[str] = set()
         self.fired: set[str] = set()
         self.user_rules: set[str] = set()
@@ -111,10 +112,18 @@ class _Search:
         return Outcome(claim, How.OPEN if differing else how, differing)
 
     def _settle(self, expected: View, actual: View, devices: dict[int, int]) -> How:
-        known = self.pair.distributed.known_terms
-        if equal_by_instances(self.pair.store, expected, actual, devices, known, self.limits["instances"]):
+        if self._by_instances(expected, actual, devices):
             return How.INSTANCES
         return How.SATURATION if self._saturate(expected, actual) else How.OPEN
+
+    def _by_instances(self, expected: View, actual: View, devices: dict[int, int]) -> bool:
+        """Within what earlier claims have left of the limit, which counts new terms."""
+        store = self.pair.store
+        before = len(store.terms)
+        known = self.pair.distributed.known_terms
+        equal = equal_by_instances(store, expected, actual, devices, known, self.limits["instances"] - self.instances)
+        self.instances += len(store.terms) - before
+        return equal
 
     def _saturate(self, expected: View, actual: View) -> bool:
         if self.count >= self.limits["obligations"]:
