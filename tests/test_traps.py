@@ -204,6 +204,26 @@ def test_a_removed_maximum_over_a_sum_is_a_finding() -> None:
     assert report(scaled_softmax(shifted=False), scaled_softmax(shifted=True)).verdict is Verdict.VERIFIED
 
 
+def halved_softmax(b: Builder, x: int, *, running: bool) -> int:
+    """The first half shifted by its own maximum and then scaled to the whole one's; or everything shifted by the first half's."""
+    halves = [b.add("slice", "f32", (2,), [x], starts=(k,), limits=(k + 2,), strides=(1,)) for k in (0, 2)]
+    first, second = [reduced(b, h, "maximum", (0,), -math.inf) for h in halves]
+    whole = b.like("maximum", first, second) if running else first
+    shifted = [b.like("subtract", h, b.broadcast(m, (2,))) for h, m in zip(halves, (first, whole), strict=True)]
+    left, right = [b.like("exponential", s) for s in shifted]
+    left = b.like("multiply", left, b.broadcast(b.like("exponential", b.like("subtract", first, whole)), (2,)))
+    e = b.add("concatenate", "f32", N, [left, right], dimensions=(0,))
+    return b.like("divide", e, b.broadcast(reduced(b, e, "add", (0,), 0.0), N))
+
+
+def test_a_maximum_over_a_part_is_a_finding() -> None:
+    whole = of(lambda b, x: softmax(b, x, shifted=True))
+    found = report(whole, of(lambda b, x: halved_softmax(b, x, running=False)))
+    assert [f.kind for f in found.findings] == [Kind.OVERFLOW]
+    assert found.findings[0].distributed.opcode == "exponential"
+    assert report(whole, of(lambda b, x: halved_softmax(b, x, running=True))).verdict is Verdict.VERIFIED
+
+
 def test_ranges_make_integers_exact() -> None:
     narrow = DIFFERENT["a narrow integer keeps a wide one"]
     assert equal(*narrow, more="assume:\n  - {baseline: 0, range: [0, 100]}")

@@ -21,32 +21,60 @@ if TYPE_CHECKING:
 
 Key = tuple[Term, tuple[int, ...]]
 
-DEPTH = 4  #: maxima that are replaced by what they are taken over
+DEPTH = 8  #: maxima inside each other that are replaced by what they are taken over
+STEPS = 2000  #: replacements, all together
+_TAME = frozenset({"logistic", "tanh", "sine", "cosine", "erf", "log"})  #: functions whose exponential does not overflow by itself
 _FREE = -1  #: bound slots while they are looked for are below this
 
 
 def unguarded(baseline: Lifter, distributed: Lifter) -> list[Operation]:
-    """Operations of the distributed program that may overflow where the baseline's counterpart is shifted by a maximum."""
+    """Operations of the distributed program that may overflow where the baseline's counterpart is shifted by a maximum.
+
+    Blocks of one softmax (ring attention) are not values of the baseline: there it counts that a maximum takes part and does not outweigh.
+    """
     guarded = {t for e in baseline.exponentials if is_bounded(e.argument) for t in _subjects(e)}
     plain = {t for e in baseline.exponentials if not is_bounded(e.argument) for t in _subjects(e)}
-    return [e.operation for e in distributed.exponentials if not is_bounded(e.argument) and _subjects(e) & (guarded - plain)]
+    if not guarded:
+        return []
+    risky = [e for e in distributed.exponentials if not is_bounded(e.argument)]
+    return [e.operation for e in risky if _subjects(e) & (guarded - plain) or (_has_maximum(e.argument) and not _subjects(e) <= plain)]
+
+
+def _has_maximum(view: View) -> bool:
+    return any(_is_maximum(term) for term, _ in form(view)[0])
 
 
 def is_bounded(view: View) -> bool:
     """Whether the view is at most a constant: what is added is outweighed by a maximum over it, or bounded itself."""
-    return _bounded(form(view)[0], DEPTH)
+    return _Search().bounded(form(view)[0], DEPTH)
 
 
-def _bounded(entries: Form, depth: int) -> bool:
-    """As :func:`is_bounded`: ``- c max(S)`` is at most ``- c x`` for each x in S, so that the maximum may be replaced by any of them."""
-    if all(_bounded_above(term) if c > 0 else _below_zero(term) for (term, _), c in entries.items()):
-        return True
-    for key, c in entries.items() if depth else ():
-        if c < 0 and _is_maximum(key[0]):
-            others = {k: v for k, v in entries.items() if k != key}
-            if any(_bounded(_sum(others, member, -c), depth - 1) for member in _members(key, others)):
-                return True
-    return False
+class _Search:
+    """Replaces maxima by what they are taken over, a bounded number of times."""
+
+    def __init__(self) -> None:
+        self.left = STEPS
+
+    def bounded(self, entries: Form, depth: int) -> bool:
+        """``- c max(S)`` is at most ``- c x`` for each x in S; ``c max(S)`` is bounded if ``c x`` is for every x in S."""
+        if all(_bounded_above(term) if c > 0 else _below_zero(term) for (term, _), c in entries.items()):
+            return True
+        self.left -= 1
+        if not depth or self.left <= 0:
+            return False
+        kept = {key: c for key, c in entries.items() if not (c < 0 and _has_low_end(key[0]))}
+        if len(kept) < len(entries) and self.bounded(kept, depth - 1):
+            return True
+        for key, c in entries.items():
+            if c > 0 and _is_maximum(key[0]):
+                others = {k: v for k, v in entries.items() if k != key}
+                return all(self.bounded(_sum(others, part, -c), depth - 1) for part in _parts(key))
+        for key, c in entries.items():
+            if c < 0 and _is_maximum(key[0]):
+                others = {k: v for k, v in entries.items() if k != key}
+                if any(self.bounded(_sum(others, part, -c), depth - 1) for part in _members(key, others)):
+                    return True
+        return False
 
 
 def _sum(entries: Form, view: View, weight: Number) -> Form:
@@ -63,29 +91,43 @@ def _is_maximum(term: Term) -> bool:
     return term.kind == "fn" and (term.data[0] == "max" or (term.data[0] == "clamp" and term.data[1][1] is None))
 
 
+def _has_low_end(term: Term) -> bool:
+    """Whether the term is never below a constant: a maximum with one."""
+    return term.kind == "fn" and term.data[0] == "clamp" and term.data[1][0] is not None
+
+
 def _bounded_above(term: Term) -> bool:
-    return term.high is not None or (term.kind == "fn" and term.data[0] in ("logistic", "tanh", "sine", "cosine", "erf"))
+    return term.high is not None or (term.kind == "fn" and term.data[0] in _TAME)
 
 
 def _below_zero(term: Term) -> bool:
     """Whether ``- term <= 0`` is plain to see."""
+    if term.kind == "fn" and term.data[0] in _TAME:
+        return True
     return term.positive or (term.low is not None and term.low >= 0) or (term.kind == "mul" and all(e % 2 == 0 for _, e, _ in term.data))
+
+
+def _parts(maximum: Key) -> list[View]:
+    """Values that a maximum is taken over; of an axis one in a place that is written as a negative slot."""
+    term, at = maximum
+    if term.kind == "fn":
+        return arguments(View(1, term, at))
+    _, sign, inner, labels, _ = term.data
+    return [View(sign, inner, tuple([at[i] if i < BOUND else _FREE - i for i in labels]))]
 
 
 def _members(maximum: Key, entries: Form) -> Iterator[View]:
     """Values that a maximum is taken over; of those along an axis the ones that ``entries`` speak of."""
-    term, at = maximum
+    term, _ = maximum
     if term.kind == "fn":
-        yield from arguments(View(1, term, at))
+        yield from _parts(maximum)
         return
-    _, sign, inner, labels, sizes = term.data
-    slots = tuple([at[i] if i < BOUND else _FREE - i for i in labels])
-    view = View(sign, inner, slots)
+    [(sign, inner, slots)] = _parts(maximum)
     seen = []
-    for part, where in form(view)[0]:
+    for part, where in form(View(sign, inner, slots))[0]:
         for other, there in entries:
             binding = _unified(where, there) if part is other else None
-            if binding is not None and len(binding) == len(sizes) and binding not in seen:
+            if binding is not None and len(binding) == len(term.data[4]) and binding not in seen:
                 seen.append(binding)
                 member = tuple([binding.get(s, s) for s in slots])
                 if len(set(member)) == len(member):
