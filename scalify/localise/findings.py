@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scalify.localise.diagnose import diagnose
+from scalify.localise.diagnose import blamed, diagnose
 from scalify.localise.known import Known
 from scalify.localise.precision import narrowed
+from scalify.localise.repair import Repair, Repairs
 from scalify.localise.source import place
-from scalify.localise.suspects import Suspect, suspects
+from scalify.localise.suspects import failing, suspects
 from scalify.report.model import Finding, Kind, Place, Severity
 
 if TYPE_CHECKING:
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
 
 MOST_DIAGNOSED = 200
+MOST_REPAIRED = 8  #: suspects that are repaired before all other unrelated operations
 
 
-def find(pair: Pair, failing: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
-    """All findings, errors first. ``failing`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
+def find(pair: Pair, open_values: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
+    """All findings, errors first. ``open_values`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
     overflow where the baseline does not.
     """
     known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
-    errors = _errors(pair, known, failing, source_root) if failing else []
+    errors = _errors(pair, known, open_values, source_root) if open_values else []
     return (*errors, *_overflows(risky, source_root), *_precision(pair, source_root))
 
 
@@ -35,21 +37,38 @@ def _overflows(risky: Sequence[Operation], source_root: Path | None) -> list[Fin
     return _grouped([Finding(Kind.OVERFLOW, Severity.ERROR, text.format(o.opcode), place(o.instruction, source_root)) for o in risky])
 
 
-def _errors(pair: Pair, known: Known, failing: Sequence[int], source_root: Path | None) -> list[Finding]:
+def _errors(pair: Pair, known: Known, open_values: Sequence[int], source_root: Path | None) -> list[Finding]:
     unsupported = {id(o): reason for o, reason in pair.distributed.unsupported}
-    found = suspects(pair.distributed, known, failing)
-    rows = [_finding(pair, known, s, unsupported, source_root) for s in found[:MOST_DIAGNOSED]]
+    found, repair = ranked(pair, known, open_values)
+    rows = [_finding(pair, known, s, unsupported, source_root, repair) for s in found[:MOST_DIAGNOSED]]
     rows += [_unsupported_baseline(o, reason, source_root) for o, reason in pair.baseline.unsupported]
     return _grouped(rows)
 
 
-def _finding(pair: Pair, known: Known, suspect: Suspect, unsupported: dict[int, str], source_root: Path | None) -> Finding:
-    operation = suspect.operation
-    where = place(operation.instruction, source_root)
+def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Operation], Repair | None]:
+    """The suspects, the one that can be repaired first, and its repair."""
+    found = [s.operation for s in suspects(pair.distributed, known, outputs)]
+    bad = failing(pair.distributed, known, outputs)
+    others = [o for o in pair.distributed.program.operations if any(r in bad for r in o.results)]
+    claims = [c for c in pair.claims if c.actual in outputs]
+    repair = Repairs(pair, known, claims).first([*found[:MOST_REPAIRED], *others]) if not pair.distributed.unsupported else None
+    if repair is None:
+        return found, None
+    return [repair.operation, *[o for o in found if o is not repair.operation]], repair
+
+
+def _finding(
+    pair: Pair, known: Known, operation: Operation, unsupported: dict[int, str], source_root: Path | None, repair: Repair | None
+) -> Finding:
     if id(operation) in unsupported:
-        return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], where)
-    kind, message = diagnose(known, operation)
-    return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
+        return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], place(operation.instruction, source_root))
+    own = repair if repair is not None and repair.operation is operation else None
+    where = place(blamed(known, operation, own).instruction, source_root)
+    kind, message = diagnose(known, operation, own)
+    baseline = (
+        place(own.counterpart.instruction, source_root) if own and own.counterpart else _baseline_place(pair, known, operation, source_root)
+    )
+    return Finding(kind, Severity.ERROR, message, where, baseline, repair=own.text if own else None)
 
 
 def _baseline_place(pair: Pair, known: Known, operation: Operation, source_root: Path | None) -> Place | None:

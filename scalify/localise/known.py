@@ -33,7 +33,9 @@ class Status(Enum):
 
 @dataclass
 class Known:
-    """What the baseline computes: operations by (coefficient, term), coefficients by term, orders of labels by (coefficient, term)."""
+    """What the baseline computes: operations by (coefficient, term), coefficients by term, orders of labels by (coefficient, term). ``producers`` gives
+    the operation that makes each distributed value.
+    """
 
     lifter: Lifter
     distributed: Lifter
@@ -42,12 +44,14 @@ class Known:
     coefficients: dict[Term, list[Number]] = field(default_factory=dict)
     orders: dict[Key, set[tuple[int, ...]]] = field(default_factory=dict)
     vanished: set[int] = field(default_factory=set)
+    producers: dict[int, Operation] = field(default_factory=dict)
     _status: dict[int, Status] = field(default_factory=dict)
 
     @classmethod
     def of(cls, baseline: Lifter, distributed: Lifter, mesh: tuple[tuple[str, int], ...]) -> Known:
         """Everything that the baseline's program and the relation compute."""
         known = cls(baseline, distributed, mesh)
+        known.producers.update({r: o for o in distributed.program.operations for r in o.results})
         for operation in baseline.program.operations:
             for result in operation.results:
                 known._add(operation, baseline.values[result])
@@ -103,14 +107,27 @@ class Known:
 
     def partial_axes(self, value: Value) -> tuple[str, ...] | None:
         """The mesh axes over which the sum of the value is the baseline's, up to a factor; None when there are none."""
+        found = self.partial_slots(value)
+        return found[0] if found else None
+
+    def partial_slots(self, value: Value) -> tuple[tuple[str, ...], dict[int, int]] | None:
+        """The axes of :meth:`partial_axes` with their slots and sizes."""
         view = value.views[0]
-        for names, slots in self._axis_sets(value.layout, view):
+        for names, slots in self.axis_sets(value.layout, view):
             summed = total(self.lifter.store, view, slots)
             if summed.term in self.coefficients and summed.term.kind != "one":
-                return names
+                return names, slots
         return None
 
-    def _axis_sets(self, layout: Layout, view: View) -> list[tuple[tuple[str, ...], dict[int, int]]]:
+    def is_whole_multiple(self, value: int) -> bool:
+        """Whether the baseline has the sum of a partial value with the very coefficient."""
+        found = self.partial_slots(self.distributed.values[value])
+        if found is None:
+            return False
+        summed = total(self.lifter.store, self.distributed.values[value].views[0], found[1])
+        return summed.coef in self.coefficients.get(summed.term, ())
+
+    def axis_sets(self, layout: Layout, view: View) -> list[tuple[tuple[str, ...], dict[int, int]]]:
         """Sets of mesh axes that the view varies over, with its slots."""
         block = layout.blocks[0]
         axes = []

@@ -13,7 +13,7 @@ from scalify.lift.einsum import total
 from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import scale
 from scalify.lift.pair import claimed
-from scalify.lift.terms import FRESH, LimitReached, View
+from scalify.lift.terms import FRESH, LimitReached, View, quotient
 from scalify.localise.known import Known, Status
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from scalify.lift.pair import Claim, Pair
     from scalify.lift.program import Operation
+    from scalify.lift.terms import Number, Term
 
 BUDGET = 30_000  #: operations lifted again, all attempts together
 COUNTERPARTS = 4
@@ -28,14 +29,15 @@ COUNTERPARTS = 4
 
 @dataclass(frozen=True)
 class Repair:
-    """``change`` is ``sum``, ``scale``, ``skip`` or ``baseline``: summed over mesh axes, multiplied by ``factor``, left out, or replaced by the
-    value of the baseline's ``counterpart``. ``value`` is what is replaced; ``proved`` counts the failing claims that verify with it."""
+    """``change`` is ``sum``, ``group``, ``scale``, ``skip`` or ``baseline``: summed over mesh axes, a reduction done as a sum over other mesh axes,
+    multiplied by ``factor``, left out, or replaced by the value of the baseline's ``counterpart``. ``value`` is what is replaced; ``proved`` counts the failing claims that verify with it.
+    """
 
     operation: Operation
     change: str
     value: int
     axes: tuple[str, ...] = ()
-    factor: object = None
+    factor: Number = 1
     counterpart: Operation | None = None
     proved: int = 0
 
@@ -43,6 +45,8 @@ class Repair:
     def text(self) -> str:
         if self.change == "sum":
             return f"verifies if an all-reduce over {' and '.join(self.axes)} comes before it"
+        if self.change == "group":
+            return f"verifies if it adds over {' and '.join(self.axes)}"
         if self.change == "scale":
             return f"verifies if the result is multiplied by {self.factor}"
         if self.change == "skip":
@@ -63,7 +67,13 @@ class Repairs:
         self._uses = _uses(pair)
 
     def first(self, operations: Sequence[Operation]) -> Repair | None:
-        """The repair of the first operation with which all claims verify; else the one with which most do."""
+        """The repair of the first operation with which all claims verify, else of the one with which most do; None if that is less than half of
+        them, as the last operation before an output can nearly always be repaired for that output alone.
+        """
+        best = self._best(operations)
+        return best if best is not None and 2 * best.proved >= len(self.claims) else None
+
+    def _best(self, operations: Sequence[Operation]) -> Repair | None:
         best: Repair | None = None
         for operation in operations:
             for repair, value in self._proposals(operation):
@@ -80,6 +90,7 @@ class Repairs:
     def _proposals(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         if len(operation.results) == 1:
             yield from self._sums(operation)
+            yield from self._groups(operation)
             yield from self._scales(operation)
             yield from self._skips(operation)
             yield from self._counterparts(operation)
@@ -95,6 +106,16 @@ class Repairs:
                 names, slots = axes
                 yield Repair(operation, "sum", number, axes=names), Value(value.layout, (total(self.pair.store, value.views[0], slots),))
 
+    def _groups(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
+        """A reduction over devices done as a sum over other mesh axes."""
+        if operation.opcode != "all-reduce" or len(operation.operands) != 1:
+            return
+        value = self.lifter.values[operation.operands[0]]
+        if value.layout.plain and value.layout is self.lifter.values[operation.results[0]].layout:
+            for names, slots in self.known.axis_sets(value.layout, value.views[0]):
+                summed = total(self.pair.store, value.views[0], slots)
+                yield Repair(operation, "group", operation.results[0], axes=names), Value(value.layout, (summed,))
+
     def _scales(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         """Another multiple of the term, as the baseline has it."""
         result = operation.results[0]
@@ -104,7 +125,7 @@ class Repairs:
             return
         for coef in self.known.coefficients.get(view.term, ())[:3]:
             if coef and coef != view.coef:
-                factor = ratio(coef, view.coef)
+                factor = quotient(coef, view.coef)
                 views = tuple([scale(self.pair.store, v, factor) for v in value.views])
                 yield Repair(operation, "scale", result, factor=factor), Value(value.layout, views)
 
@@ -162,6 +183,7 @@ class Repairs:
     def _spread(self, saved: dict[int, Value]) -> None:
         """Lifts again what depends on the values in ``saved`` and notes the old values there."""
         lifter = self.lifter
+        self.left -= len(lifter.program.operations) // 100
         for operation in lifter.program.operations:
             if not any(o in saved for o in operation.operands) or any(r in saved for r in operation.results):
                 continue
@@ -176,9 +198,9 @@ class Repairs:
         return expected.views == actual.views
 
 
-def _uses(pair: Pair) -> dict[object, list[Operation]]:
+def _uses(pair: Pair) -> dict[Term, list[Operation]]:
     """The baseline's own operations by the terms of their operands; a term with many users says little."""
-    found: dict[object, list[Operation]] = {}
+    found: dict[Term, list[Operation]] = {}
     lifter = pair.baseline
     for operation in lifter.program.operations[: pair.own]:
         if len(operation.results) != 1:
@@ -193,7 +215,7 @@ def _uses(pair: Pair) -> dict[object, list[Operation]]:
 def place_view(value: Value, target: Layout) -> View | None:
     """The one view of a baseline value in the slots that the same axes have in a distributed value; None if it has other axes."""
     names: dict[int, int] = {}
-    there = {key: slots for key, slots in zip(target.flat_key, target.blocks[0].slots, strict=True)}
+    there = dict(zip(target.flat_key, target.blocks[0].slots, strict=True))
     for key, slots in zip(value.layout.flat_key, value.layout.blocks[0].slots, strict=True):
         if key in there:
             names.update(zip(slots, there[key], strict=True))

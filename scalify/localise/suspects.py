@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
 
 _GIVEN = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
+_MOVES = frozenset({"reshape", "bitcast", "transpose", "broadcast", "convert", "copy", "reverse", "reduce-precision"})
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Suspect:
 
 def failing(lifter: Lifter, known: Known, outputs: Sequence[int]) -> set[int]:
     """Values that are unrelated and reach a failing output through unrelated values only (the outputs included)."""
-    producers = {r: o for o in lifter.program.operations for r in o.results}
+    producers = known.producers
     found: set[int] = set()
     pending = list(outputs)
     while pending:
@@ -74,3 +75,21 @@ def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspe
             reorders = all(known.status(r) is Status.REORDERED for r in operation.results)
             (last if reorders else found).append(Suspect(position, operation))
     return first + found + last
+
+
+def origin_of_partial(known: Known, value: int) -> Operation | None:
+    """The operation that makes a partial value, those that only move or convert it looked through; None if it is given."""
+    producer = known.producers.get(value)
+    while producer is not None and producer.opcode in _MOVES and known.status(producer.operands[0]) is Status.PARTIAL:
+        producer = known.producers.get(producer.operands[0])
+    return producer if producer is None or producer.opcode not in _GIVEN else None
+
+
+def origin_of_scale(known: Known, operation: Operation) -> Operation:
+    """Where a wrong factor comes in: behind partial values that have it already."""
+    while True:
+        wrong = [o for o in operation.operands if known.status(o) is Status.PARTIAL and not known.is_whole_multiple(o)]
+        producer = known.producers.get(wrong[0]) if wrong else None
+        if producer is None or producer.opcode in _GIVEN:
+            return operation
+        operation = producer
