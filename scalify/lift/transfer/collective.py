@@ -115,6 +115,9 @@ def sum_devices(lifter: Lifter, view: View, slots: Mapping[int, int]) -> View:
             if int(np.prod(sizes)) > MOST_UNROLLED:
                 continue
             inner = total(lifter.store, view, {s: n for s, n in slots.items() if s not in chosen})
+            first = substitute(lifter.store, inner, dict.fromkeys(chosen, -1))
+            if first.coef and not lifter.is_known(first):
+                continue  # a baseline that writes the sum out has its parts
             written = combine(lifter.store, [(1, v) for v in instances(lifter, inner, chosen, sizes)])
             if lifter.is_known(written):
                 return written
