@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scalify.localise.known import Known, Status
+from scalify.localise.known import COLLECTIVES, REDUCTIONS, Known, Status
 from scalify.localise.suspects import origin_of_partial, origin_of_scale
 from scalify.report.model import Kind
 
@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from scalify.lift.terms import Number, View
     from scalify.localise.repair import Repair
 
-_REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
-_COLLECTIVES = _REDUCTIONS | {
-    "all-gather",
-    "all-to-all",
-    "collective-permute",
-    "collective-broadcast",
-    "all-gather-start",
-    "collective-permute-start",
-}
 _LAYOUT = frozenset({"reshape", "transpose", "bitcast", "broadcast", "reverse"})
 _SLICES = frozenset({"slice", "dynamic-slice", "dynamic-update-slice", "gather", "scatter", "pad", "concatenate"})
 
@@ -55,6 +46,11 @@ def _by_repair(known: Known, operation: Operation, repair: Repair) -> tuple[Kind
         return Kind.WRONG_GROUPS, f"`{operation.opcode}` {_shown(operation)}has to sum over {' and '.join(repair.axes)}"
     if repair.change == "skip":
         return _superfluous(operation)
+    if repair.change == "operand":
+        if known.status(repair.value) is Status.CONSTANT:
+            return Kind.WRONG_CONSTANT, f"a constant operand of `{operation.opcode}` is not the baseline's"
+        made = f": there it is the result of `{repair.counterpart.opcode}`" if repair.counterpart is not None else ""
+        return Kind.WRONG_OPERAND, f"`{operation.opcode}` has another operand than the baseline's{made}"
     if repair.counterpart is not None:
         return _against(known, operation, repair.counterpart)
     return None
@@ -62,9 +58,9 @@ def _by_repair(known: Known, operation: Operation, repair: Repair) -> tuple[Kind
 
 def _superfluous(operation: Operation) -> tuple[Kind, str]:
     opcode = operation.opcode
-    if opcode in _REDUCTIONS:
+    if opcode in REDUCTIONS:
         return Kind.EXTRA_REDUCTION, f"`{opcode}` reduces a value that is already whole on every device"
-    if opcode in _COLLECTIVES:
+    if opcode in COLLECTIVES:
         return Kind.WRONG_GROUPS, f"`{opcode}` moves a value that is already where it belongs"
     if opcode in _LAYOUT:
         return Kind.WRONG_LAYOUT, f"`{opcode}` reorders elements that are already in the baseline's order"
@@ -76,7 +72,7 @@ def _superfluous(operation: Operation) -> tuple[Kind, str]:
 def _against(known: Known, operation: Operation, other: Operation) -> tuple[Kind, str] | None:
     """The operation compared with the baseline's."""
     opcode = operation.opcode
-    if opcode in _COLLECTIVES:
+    if opcode in COLLECTIVES:
         return None
     if other.opcode != opcode:
         if opcode in _LAYOUT or opcode in _SLICES:
@@ -119,7 +115,7 @@ def blamed(known: Known, operation: Operation, repair: Repair | None = None) -> 
 
 def _partial(known: Known, operation: Operation) -> int | None:
     """The partial value that the operation takes for a whole one, or gives to the output."""
-    if operation.opcode in _COLLECTIVES:
+    if operation.opcode in COLLECTIVES:
         return None
     for value in (*operation.operands, *operation.results):
         if known.status(value) is Status.PARTIAL and known.partial_axes(known.distributed.values[value]):
@@ -134,7 +130,7 @@ def _missing_reduction(known: Known, operation: Operation, value: int | None = N
         return None
     axes = known.partial_axes(known.distributed.values[value]) or ()
     origin = origin_of_partial(known, value)
-    if origin is not None and origin.opcode in _REDUCTIONS:
+    if origin is not None and origin.opcode in REDUCTIONS:
         return Kind.WRONG_GROUPS, f"`{origin.opcode}` {_shown(origin)}leaves a sum over {' and '.join(axes)} to be done"
     user = f", and `{operation.opcode}` uses it" if value in operation.operands else ", and it is used"
     made = (
@@ -157,7 +153,7 @@ def _wrong_scale(known: Known, operation: Operation, view: View) -> tuple[Kind, 
     if not coefs or not view.coef or view.term.kind == "one":
         return None
     ratio = _ratio(view.coef, coefs[0])
-    if operation.opcode in _REDUCTIONS:
+    if operation.opcode in REDUCTIONS:
         text = f"`{operation.opcode}` sums a value that is already whole on every device: the result is {ratio} times the baseline's"
         return Kind.EXTRA_REDUCTION, text
     if ratio == "-1":
@@ -172,7 +168,7 @@ def _ratio(a: Number, b: Number) -> str:
 
 def _by_opcode(operation: Operation) -> tuple[Kind, str]:
     opcode = operation.opcode
-    if opcode in _COLLECTIVES:
+    if opcode in COLLECTIVES:
         groups = operation.instruction.attributes.get("replica_groups")
         detail = f" ({_groups(groups.groups)})" if groups is not None and groups.groups else ""
         return (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
 
 MOST_DIAGNOSED = 200
-MOST_REPAIRED = 8  #: suspects that are repaired before all other unrelated operations
+MOST_REPAIRED = 40  #: suspects for which a repair is looked for
 
 
 def find(pair: Pair, open_values: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
@@ -46,12 +46,17 @@ def _errors(pair: Pair, known: Known, open_values: Sequence[int], source_root: P
 
 
 def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Operation], Repair | None]:
-    """The suspects, the one that can be repaired first, and its repair."""
+    """The suspects, the one that can be repaired first, and its repair. Those that differ by a factor only and cannot be repaired come last: a sum
+    over devices may be scaled in another place than the baseline's.
+    """
     found = [s.operation for s in suspects(pair.distributed, known, outputs)]
+    if pair.distributed.unsupported:
+        return found, None
     bad = failing(pair.distributed, known, outputs)
     others = [o for o in pair.distributed.program.operations if any(r in bad for r in o.results)]
     claims = [c for c in pair.claims if c.actual in outputs]
-    repair = Repairs(pair, known, claims).first([*found[:MOST_REPAIRED], *others]) if not pair.distributed.unsupported else None
+    repair = Repairs(pair, known, claims).first(found[:MOST_REPAIRED], others)
+    found.sort(key=known.is_scaled)
     if repair is None:
         return found, None
     return [repair.operation, *[o for o in found if o is not repair.operation]], repair

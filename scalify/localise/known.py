@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 Key = tuple[Number, Term]
 
+REDUCTIONS = frozenset({"all-reduce", "reduce-scatter", "all-reduce-start"})
+COLLECTIVES = REDUCTIONS | {
+    "all-gather",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "all-gather-start",
+    "collective-permute-start",
+}
+
 
 class Status(Enum):
     """``RELATED``: the baseline has the value. ``PARTIAL``: it has the sum over some mesh axes. ``REORDERED``: it has the elements, in no
@@ -118,6 +128,11 @@ class Known:
             if summed.term in self.coefficients and summed.term.kind != "one":
                 return names, slots
         return None
+
+    def is_scaled(self, operation: Operation) -> bool:
+        """Whether the results are the baseline's up to factors that it does not have."""
+        views = [v for r in operation.results for v in self.distributed.values[r].views]
+        return all(v.term in self.coefficients and v.term.kind != "one" for v in views) and not all(map(self.has, views))
 
     def is_whole_multiple(self, value: int) -> bool:
         """Whether the baseline has the sum of a partial value with the very coefficient."""

@@ -6,7 +6,7 @@ breaking what follows. So the first operation that can be repaired is the one to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scalify.lift.einsum import total
@@ -14,11 +14,12 @@ from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import scale
 from scalify.lift.pair import claimed
 from scalify.lift.terms import FRESH, LimitReached, View, quotient
-from scalify.localise.known import Known, Status
+from scalify.localise.known import COLLECTIVES, Known, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from scalify.lift.lifter import Lifter
     from scalify.lift.pair import Claim, Pair
     from scalify.lift.program import Operation
     from scalify.lift.terms import Number, Term
@@ -29,7 +30,7 @@ COUNTERPARTS = 4
 
 @dataclass(frozen=True)
 class Repair:
-    """``change`` is ``sum``, ``group``, ``scale``, ``skip`` or ``baseline``: summed over mesh axes, a reduction done as a sum over other mesh axes,
+    """``change`` is ``sum``, ``group``, ``scale``, ``skip``, ``baseline`` or ``operand``: summed over mesh axes, a reduction done as a sum over other mesh axes,
     multiplied by ``factor``, left out, or replaced by the value of the baseline's ``counterpart``. ``value`` is what is replaced; ``proved`` counts the failing claims that verify with it.
     """
 
@@ -51,6 +52,9 @@ class Repair:
             return f"verifies if the result is multiplied by {self.factor}"
         if self.change == "skip":
             return f"verifies without this `{self.operation.opcode}`"
+        if self.change == "operand":
+            name = f" of the baseline's `{self.counterpart.instruction.name}`" if self.counterpart else ""
+            return f"verifies with the value{name} as an operand"
         assert self.counterpart is not None
         return f"verifies if this gives what the baseline's `{self.counterpart.instruction.name}` gives"
 
@@ -65,23 +69,28 @@ class Repairs:
         self.left = budget
         self.lifter = pair.distributed
         self._uses = _uses(pair)
+        self._makers = {r: o for o in pair.baseline.program.operations for r in o.results}
 
-    def first(self, operations: Sequence[Operation]) -> Repair | None:
-        """The repair of the first operation with which all claims verify, else of the one with which most do; None if that is less than half of
-        them, as the last operation before an output can nearly always be repaired for that output alone.
+    def first(self, suspects: Sequence[Operation], others: Sequence[Operation]) -> Repair | None:
+        """The first repair of a suspect with which all claims verify, else the one with which most do; failing that one of another operation.
+
+        Other operations are not given baseline values: just before an output that always helps.
         """
-        best = self._best(operations)
-        return best if best is not None and 2 * best.proved >= len(self.claims) else None
+        best = self._best((o, self._proposals(o)) for o in suspects)
+        if best is not None and best.proved == len(self.claims):
+            return best
+        other = self._best((o, self._own(o)) for o in others)
+        return other if other is not None and (best is None or other.proved > best.proved) else best
 
-    def _best(self, operations: Sequence[Operation]) -> Repair | None:
+    def _best(self, operations: Iterable[tuple[Operation, Iterator[tuple[Repair, Value]]]]) -> Repair | None:
         best: Repair | None = None
-        for operation in operations:
-            for repair, value in self._proposals(operation):
+        for operation, proposals in operations:
+            for repair, value in proposals:
                 if self.left <= 0:
                     return best
                 proved = self._proved(repair.value, value)
                 if proved > (best.proved if best else 0):
-                    best = Repair(operation, repair.change, repair.value, repair.axes, repair.factor, repair.counterpart, proved)
+                    best = replace(repair, operation=operation, proved=proved)
                 if proved == len(self.claims):
                     return best
         return best
@@ -89,15 +98,21 @@ class Repairs:
     # -- proposals -------------------------------------------------------------------------------------------------------------
     def _proposals(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         if len(operation.results) == 1:
+            yield from self._own(operation)
+            yield from self._counterparts(operation)
+            yield from self._operands(operation)
+
+    def _own(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
+        """Changes of what the distributed graph has itself."""
+        if len(operation.results) == 1:
             yield from self._sums(operation)
             yield from self._groups(operation)
             yield from self._scales(operation)
             yield from self._skips(operation)
-            yield from self._counterparts(operation)
 
     def _sums(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         """Operands, or the result, that are partial: their sums."""
-        for number in (*operation.operands, operation.results[0]):
+        for number in (*operation.operands, operation.results[0]) if operation.opcode not in COLLECTIVES else ():
             if self.known.status(number) is not Status.PARTIAL:
                 continue
             value = self.lifter.values[number]
@@ -151,6 +166,23 @@ class Repairs:
             placed = place_view(theirs, value.layout) if theirs.layout.plain else None
             if placed is not None and placed != value.views[0]:
                 yield Repair(operation, "baseline", result, counterpart=other), Value(value.layout, (placed,))
+
+    def _operands(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
+        """The operand that the baseline's operation has and this one has not: tells more of an operation whose result is partial."""
+        mine = {self._key(self.lifter, o): o for o in operation.operands}
+        for other in self._candidates(operation):
+            theirs = {self._key(self.pair.baseline, o): o for o in other.operands}
+            strange, missing = [o for k, o in mine.items() if k not in theirs], [o for k, o in theirs.items() if k not in mine]
+            if other.opcode != operation.opcode or len(strange) != 1 or len(missing) != 1:
+                continue
+            old, new = self.lifter.values[strange[0]], self.pair.baseline.values[missing[0]]
+            placed = place_view(new, old.layout) if new.layout.plain and old.layout.plain else None
+            if placed is not None and placed != old.views[0]:
+                yield Repair(operation, "operand", strange[0], counterpart=self._makers.get(missing[0])), Value(old.layout, (placed,))
+
+    @staticmethod
+    def _key(lifter: Lifter, value: int) -> tuple[tuple[Number, Term], ...]:
+        return tuple([(v.coef, v.term) for v in lifter.values[value].views])
 
     def _candidates(self, operation: Operation) -> list[Operation]:
         """The baseline's operations on the same operands: those of the same opcode and with the most operands in common first."""

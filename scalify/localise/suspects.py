@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
 
 _GIVEN = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
-_MOVES = frozenset({"reshape", "bitcast", "transpose", "broadcast", "convert", "copy", "reverse", "reduce-precision"})
+_LINEAR = frozenset(
+    ["reshape", "bitcast", "transpose", "broadcast", "convert", "copy", "reverse", "reduce-precision", "multiply", "divide", "negate"]
+)
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,13 @@ def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspe
 
 
 def origin_of_partial(known: Known, value: int) -> Operation | None:
-    """The operation that makes a partial value, those that only move or convert it looked through; None if it is given."""
+    """The operation that makes a partial value, those that only move, convert or scale it looked through; None if it is given."""
     producer = known.producers.get(value)
-    while producer is not None and producer.opcode in _MOVES and known.status(producer.operands[0]) is Status.PARTIAL:
-        producer = known.producers.get(producer.operands[0])
+    while producer is not None and producer.opcode in _LINEAR:
+        parts = [o for o in producer.operands if known.status(o) is Status.PARTIAL]
+        if len(parts) != 1:
+            break
+        producer = known.producers.get(parts[0])
     return producer if producer is None or producer.opcode not in _GIVEN else None
 
 
