@@ -18,11 +18,18 @@ _ODD = {
 }
 RULES = (
     _rule("logistic", "(logistic x)", "(inv (+ 1 (exp (- x))))", why="the definition"),
-    _rule("tanh", "(tanh x)", "(* (+ (exp (* 2 x)) -1) (inv (+ (exp (* 2 x)) 1)))", why="the definition, numerator and denominator times exp(x)"),
+    _rule(
+        "tanh",
+        "(tanh x)",
+        "(* (+ (exp (* 2 x)) -1) (inv (+ (exp (* 2 x)) 1)))",
+        why="the definition, numerator and denominator times exp(x)",
+    ),
     _rule("tan", "(tan x)", "(* (sine x) (inv (cosine x)))", why="the definition"),
     _rule("pythagoras", "(+ (* (sine x) (sine x)) (* (cosine x) (cosine x)) *r)", "(+ 1 *r)", why="a point on the unit circle"),
     _rule("abs", "(abs x)", "(max x (- x))", why="the definition"),
     _rule("sign", "(sign x)", "(- (ge0 x) (ge0 (- x)))", why="1 - 0, 1 - 1 or 0 - 1 for x positive, 0 or negative"),
     *[_rule(f"{f}-odd", f"({f} (scale q x))", f"(- ({f} (scale (- q) x)))", why=why, bounds=("(< q 0)",)) for f, why in _ODD.items()],
-    _rule("cosine-even", "(cosine (scale q x))", "(cosine (scale (- q) x))", bounds=("(< q 0)",), why="its power series has even powers only"),
+    _rule(
+        "cosine-even", "(cosine (scale q x))", "(cosine (scale (- q) x))", bounds=("(< q 0)",), why="its power series has even powers only"
+    ),
 )

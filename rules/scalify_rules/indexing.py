@@ -23,7 +23,8 @@ def _instances() -> Pairs:
 
 def _program(name: str, left: str, right: str, *rules: tuple[str, str], when: tuple[str, ...] = (), ruleset: str = "expand") -> Rule:
     texts = [
-        f'(rule ({body}) ({head}) :ruleset {ruleset} :name "{name}{f" {number}" if number else ""}")' for number, (body, head) in enumerate(rules)
+        f'(rule ({body}) ({head}) :ruleset {ruleset} :name "{name}{f" {number}" if number else ""}")'
+        for number, (body, head) in enumerate(rules)
     ]
     return Rule(name, "one_hot", left, right, _SUBSTITUTION, when, program=tuple(texts), instances=_instances)
 
@@ -43,7 +44,8 @@ def _through(op: str, arguments: str) -> list[tuple[str, str]]:
 def _over(op: str) -> list[tuple[str, str]]:
     """Both substitutions over the operands of a commutative operator."""
     return [
-        (f"(= s ({name} v k t)) (= t ({op} ms))", f'(union s ({op} (unstable-multiset-map (unstable-fn "{name}" v k) ms)))') for name in ("SubConst", "SubVar")
+        (f"(= s ({name} v k t)) (= t ({op} ms))", f'(union s ({op} (unstable-multiset-map (unstable-fn "{name}" v k) ms)))')
+        for name in ("SubConst", "SubVar")
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from scalify.prove.rule import Rule
 
 _FIELD = "an axiom of the field of reals, or two applied in turn"
@@ -24,6 +26,36 @@ RULES = (
     _simplify("scale-scale", "(scale p (scale q x))", "(scale (* p q) x)"),
     _simplify("scale-one", "(scale 1 x)", "x"),
     _simplify("scale-zero", "(scale 0 x)", "0", why="every expression is finite; values that may be infinite are never opened"),
+    Rule(
+        "scale-fixed",
+        "ring",
+        "x",
+        "0",
+        "(q - 1) x = 0 and q is not 1",
+        ("x = q x", "q other than 1"),
+        program=(
+            (
+                "(rule ((= x (Scale q x)) (!= q (bigrat (bigint 1) (bigint 1)))) ((union x (Num (bigrat (bigint 0) (bigint 1)))) (subsume (Scale q x))) "
+                ':ruleset simplify :name "scale-fixed")'
+            ),
+        ),
+        instances=lambda: [(Fraction(x), Fraction(0)) for x in range(-5, 6) for q in range(-5, 6) if q != 1 and q * x == x],
+    ),
+    Rule(
+        "scale-to-zero",
+        "ring",
+        "x",
+        "0",
+        "a product is 0 only if a factor is",
+        ("q x = 0", "q other than 0"),
+        program=(
+            (
+                "(rule ((= z (Num (bigrat (bigint 0) (bigint 1)))) (= z (Scale q x)) (!= q (bigrat (bigint 0) (bigint 1)))) ((union x z) (subsume (Scale q x))) "
+                ':ruleset simplify :name "scale-to-zero")'
+            ),
+        ),
+        instances=lambda: [(Fraction(x), Fraction(0)) for x in range(-5, 6) for q in range(-5, 6) if q != 0 and q * x == 0],
+    ),
     _simplify("scale-constant", "(scale p (num q))", "(num (* p q))"),
     _simplify("mul-flat", "(* (* *r) *s)", "(* *r *s)", why="multiplication is associative"),
     _simplify("mul-one", "(* x)", "x"),

@@ -17,7 +17,10 @@ Array = dict[int | tuple[int, ...], Fraction]
 def assign(seed: int, sizes: Sequence[int]) -> Array:
     """Random small rationals, one for each index; an array of one dimension is indexed by integers."""
     source = random.Random(seed)  # noqa: S311 - test data
-    return {(i[0] if len(sizes) == 1 else i): Fraction(source.randint(-12, 12), source.randint(1, 4)) for i in itertools.product(*map(range, sizes))}
+    return {
+        (i[0] if len(sizes) == 1 else i): Fraction(source.randint(-12, 12), source.randint(1, 4))
+        for i in itertools.product(*map(range, sizes))
+    }
 
 
 def total(sizes: Sequence[int], body: Callable[..., Fraction | int]) -> Fraction | int:

@@ -291,7 +291,15 @@ def _kinds(rule: Rule) -> dict[str, set[str]]:
 
 def _lonely(rule: Rule) -> set[str]:
     """Rests that may not be empty: the only operands of a ``max``."""
-    return {a.name for side in (rule.lhs, rule.rhs) for n in side if n.op == "max" for a in n for a in [a] if a.op == "rest" and len(n.args) == 1}
+    return {
+        a.name
+        for side in (rule.lhs, rule.rhs)
+        for n in side
+        if n.op == "max"
+        for a in n
+        for a in [a]
+        if a.op == "rest" and len(n.args) == 1
+    }
 
 
 def _constants(rule: Rule, names: Sequence[str], source: random.Random, broken: Node | None) -> dict[str, Fraction]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scalify.prove.rule import Rule
 
+LARGEST = 1 << 200  #: of numerators and denominators that rules calculate with
 CONTAINERS = {"+": "Add", "*": "Mul", "max": "Max"}
 CONSTRUCTORS = {"inv": "Inv", "ge0": "Ge0", "eq0": "Eq0", "select": "Select", "total": "Total", "greatest": "Greatest"}
 
@@ -32,6 +33,7 @@ def to_egglog(rule: Rule) -> list[str]:
     left = _Left()
     root = left.match(rule.lhs, root=True)
     matched = list(left.facts)
+    matched += _small(rule)
     conditions, demands = _conditions(rule, left)
     actions = f"(union {root} {build(rule.rhs)})"
     if rule.phase == "simplify":
@@ -43,6 +45,16 @@ def to_egglog(rule: Rule) -> list[str]:
     if demands:
         commands.insert(0, f'(rule ({" ".join(matched)}) ({" ".join(demands)}) :ruleset demand :name "{rule.name}?")')
     return commands
+
+
+def _small(rule: Rule) -> list[str]:
+    """Constants that a rule calculates with must be small: a loop of rules would double their digits each time round."""
+    if not any(node.op in ("scale", "num") and node.args[0].args for node in rule.rhs):
+        return []
+    names = sorted({n.name for node in rule.lhs if node.op in ("scale", "num") for n in node.args[0] if n.op == "var"})
+    most = f'(from-string "{LARGEST}")'
+    least = f'(from-string "-{LARGEST}")'
+    return [f"(< (numer q_{n}) {most}) (> (numer q_{n}) {least}) (< (denom q_{n}) {most})" for n in names]
 
 
 class _Left:

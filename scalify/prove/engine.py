@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scalify.errors import ConfigError, InternalError
 from scalify.prove.compile import to_egglog
 from scalify.prove.encode import rows
-from scalify.prove.theory import CONTRADICTION, GOAL, commands
+from scalify.prove.theory import CONTRADICTION, GOAL, UNDEFINED, commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class Limits:
 class Outcome:
     """The end of a proof attempt.
 
-    ``limit`` names the limit reached; ``rules`` and ``matches`` say which rules fired how often, ``assumptions`` what the proof leans on that the
+    ``limit`` names the limit reached, or is ``undefined`` when a part of the obligation has no value for any input (1/0); ``rules`` and ``matches`` say which rules fired how often, ``assumptions`` what the proof leans on that the
     engine did not derive, ``user_rules`` which of the rules are a user's own.
     """
 
@@ -139,6 +139,7 @@ class _Attempt:
         self.limits = limits
         self.matches: dict[str, int] = {}
         self.reached = False
+        self.undefined = False
         self.rows = 0
         self.round = 0
 
@@ -153,7 +154,7 @@ class _Attempt:
             full = self._settle()
             if self.reached:
                 return self._end(Status.PROVED)
-            if full == "rows":
+            if full in ("rows", UNDEFINED):
                 return self._end(Status.LIMIT, full)
             limit = limit or full
             changed = [self._step(ruleset) for ruleset in growing]
@@ -172,6 +173,8 @@ class _Attempt:
             for ruleset in SETTLING:
                 changed = self._step(ruleset) or changed
                 self.rows = self.engine.size()
+                if self.undefined:
+                    return UNDEFINED
                 if self.rows > self.limits.rows and not self.reached:
                     return "rows"
             if self.reached or (not changed and not self._step("form")):
@@ -183,7 +186,8 @@ class _Attempt:
         for name, count in matches.items():
             if count:
                 self.matches[name] = self.matches.get(name, 0) + count
-        self.reached = self.reached or GOAL in self.matches
+        self.undefined = self.undefined or any(name.startswith(UNDEFINED) for name in self.matches)
+        self.reached = (self.reached or GOAL in self.matches) and not self.undefined
         return changed
 
     def _end(self, status: Status, limit: str = "") -> Outcome:

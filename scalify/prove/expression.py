@@ -198,7 +198,9 @@ class _Encoder:
                 stack.extend(reversed(missing))
                 continue
             found: dict[int, tuple[int, int]] = {}
-            for label, use in self._direct(top) + [(label, u) for t, labels in inner for label, u in zip(labels, self.used[t], strict=True)]:
+            for label, use in self._direct(top) + [
+                (label, u) for t, labels in inner for label, u in zip(labels, self.used[t], strict=True)
+            ]:
                 found[label] = min(found.get(label, use), use)
             self.used[top] = tuple([found.get(k, (0, 0)) for k in range(len(top.sizes))])
             self.inside[top] = found

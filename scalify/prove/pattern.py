@@ -33,13 +33,17 @@ LARGEST = 10**18  #: of numerator and denominator of a constant in a pattern
 FUNCTIONS = frozenset({
     "exp", "log", "sqrt", "abs", "sign", "logistic", "tanh", "tan", "sine", "cosine", "erf", "cbrt", "floor",
 })  # fmt: skip
-ARITY = {"inv": 1, "ge0": 1, "eq0": 1, "select": 3, "scale": 2, "num": 1, "total": 2, "greatest": 2, "each": 2} | dict.fromkeys(FUNCTIONS, 1)
+ARITY = {"inv": 1, "ge0": 1, "eq0": 1, "select": 3, "scale": 2, "num": 1, "total": 2, "greatest": 2, "each": 2} | dict.fromkeys(
+    FUNCTIONS, 1
+)
 COMMUTATIVE = frozenset({"+", "*", "max"})
 SUGAR = frozenset({"-", "/", "min"})
 PROPERTIES = ("positive", "negative", "nonneg", "nonzero", "boolean", "integer")
 COMPARISONS = ("<", "<=", "!=")
 
-_TOKEN = re.compile(r"\s*(?:(?P<open>\()|(?P<close>\))|(?P<number>-?\d+(?:/\d+)?)(?=[\s()]|$)|(?P<rest>\*[a-z]\w*)|(?P<name>[a-z_]\w*|[-+*/<!]=?))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<open>\()|(?P<close>\))|(?P<number>-?\d+(?:/\d+)?)(?=[\s()]|$)|(?P<rest>\*[a-z]\w*)|(?P<name>[a-z_]\w*|[-+*/<!]=?))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ def parse_condition(text: str) -> Node:
     if tree.op not in known or len(tree.args) != known[tree.op]:
         raise ConfigError(f"unknown condition {text!r}; conditions are {', '.join(known)}")
     if tree.op in COMPARISONS:
-        return tree
+        return Node(tree.op, tuple([_calculation(a, text) for a in tree.args]))
     found = Node(tree.op, tuple([_spelled(a, text) for a in tree.args]))
     subject = found.args[-1]
     plain = subject.op in ("var", "rest")
@@ -110,7 +114,13 @@ def parse_condition(text: str) -> Node:
 
 
 def _is_difference(tree: Node) -> bool:
-    return tree.op == "+" and len(tree.args) == 2 and tree.args[0].op == "var" and str(tree.args[1]).startswith("(scale -1 ") and tree.args[1].args[1].op == "var"
+    return (
+        tree.op == "+"
+        and len(tree.args) == 2
+        and tree.args[0].op == "var"
+        and str(tree.args[1]).startswith("(scale -1 ")
+        and tree.args[1].args[1].op == "var"
+    )
 
 
 def _read(text: str, start: int, depth: int) -> tuple[Node, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError
 from scalify.prove.notation import infix
-from scalify.prove.pattern import Node, parse_condition, parse_pattern
+from scalify.prove.pattern import COMPARISONS, Node, parse_condition, parse_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +81,8 @@ class Rule:
         if self.lhs.op in ("var", "rest"):
             raise ConfigError(f"rule {self.name}: the left side must not be a lone variable")
         bound = _names(self.lhs)
+        if "_" in bound:
+            raise ConfigError(f"rule {self.name}: _ is for each on the right side")
         for tree in (self.rhs, *self.conditions):
             loose = sorted(_names(tree) - bound)
             if loose:
@@ -98,7 +100,26 @@ def _said(condition: Node) -> str:
 
 
 def _names(tree: Node) -> set[str]:
-    return {("*" if n.op == "rest" else "") + n.name for n in tree if n.op in ("var", "rest") and n.name != "_"}
+    """The names that a pattern uses, each with what it stands for."""
+    found: set[str] = set()
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if node.op in ("var", "rest"):
+            found.add(f"{'the rest *' if node.op == 'rest' else ''}{node.name}")
+        elif node.op in ("num", "scale", *COMPARISONS):
+            calculations = node.args[:1] if node.op in ("num", "scale") else node.args
+            found |= {f"the constant {n.name}" for c in calculations for n in c if n.op == "var"}
+            stack += node.args[len(calculations) :]
+        elif node.op in ("total", "greatest", "free"):
+            found.add(f"the index {node.args[0].name}")
+            stack.append(node.args[1])
+        elif node.op == "each":
+            found |= {name for name in _names(node.args[0]) if name != "_"}
+            stack.append(node.args[1])
+        else:
+            stack += node.args
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 GOAL = "goal reached"
 CONTRADICTION = "contradiction"
+UNDEFINED = "undefined"  #: a value that no input defines, such as 1/0: the laws of real numbers say nothing of it
 RULESETS = ("load", "index", "demand", "facts", "simplify", "form", "expand", "assume")
 
 SORTS = """
@@ -78,6 +79,7 @@ SORTS = """
 (relation equates (E String String))
 (relation constant-index (i64 BigRat BigRat))
 (relation contradiction ())
+(relation undefined ())
 """
 
 #: rows of the input files: name and columns
@@ -266,6 +268,14 @@ FACTS = f"""
 """
 
 
+_UNDEFINED = (
+    f"(= s (Inv z)) (= z (Num {_ZERO}))",
+    f'(= s (Fn "log" z)) (= z (Num q)) (<= q {_ZERO})',
+    '(= s (Fn "sqrt" z)) (negative z)',
+    '(= s (Fn "log" z)) (negative z)',
+)
+
+
 def commands() -> list[str]:
     """All commands of the preamble, one a string."""
     found = [line for line in SORTS.splitlines() if line]
@@ -277,6 +287,8 @@ def commands() -> list[str]:
     found.append(f"(Num {_ZERO})")
     found.append(f'(rule ((goal x x)) ((goal x x)) :ruleset facts :name "{GOAL}")')
     found.append(f'(rule ((= (Num p) (Num q)) (!= p q)) ((contradiction)) :ruleset facts :name "{CONTRADICTION}")')
+    for number, body in enumerate(_UNDEFINED):
+        found.append(f'(rule ({body}) ((undefined)) :ruleset facts :name "{UNDEFINED}{number or ""}")')
     return found
 
 
