@@ -40,6 +40,7 @@ class Problem:
         self.free: list[tuple[int, Names]] = []
         self.sizes: dict[str, int] = {}
         self.instances: list[tuple[int, str, int, int]] = []
+        self.names: dict[str, Hashable] = {}  # what each leaf stands for
         self.goal = (0, 0)
         self._known: dict[Expr, int] = {}
 
@@ -69,7 +70,8 @@ class Problem:
 
     def key(self) -> Hashable:
         """What the answer depends on: the memo's fingerprint."""
-        return tuple(self.nodes), tuple(self.facts), tuple(self.ranges), tuple(sorted(self.sizes.items())), self.goal
+        known = (tuple(self.facts), tuple(self.ranges), tuple(self.free), tuple(self.instances), tuple(sorted(self.sizes.items())))
+        return tuple(self.nodes), known, self.goal
 
 
 def problem(expected: View, actual: View, level: int, most: int) -> Problem:
@@ -170,7 +172,9 @@ class _Encoder:
 
     def _name(self, content: Hashable) -> str:
         """A name by order of occurrence: the same obligation in another layer gets the same names."""
-        return f"x{self.numbers.setdefault(content, len(self.numbers))}"
+        name = f"x{self.numbers.setdefault(content, len(self.numbers))}"
+        self.out.names[name] = content
+        return name
 
     def _describe(self, term: Term, node: int) -> None:
         if self.out.nodes[node].op == "num":
@@ -333,7 +337,8 @@ class _Encoder:
         if content and (term in self.closed or len(content) > 64):
             return self._closed(use)
         bound = self.bound(term, sizes, use) if sizes else ()
-        key = (base, limits, tables, tuple([(c, len(labels)) for c, _, labels, _ in content]), tuple([core for _, _, _, core in content]))
+        # The operation sees its core axes in order, and the names do not tell the order: it is part of what the operation is.
+        key = (base, limits, tables, bound, tuple([(c, len(labels)) for c, _, labels, _ in content]), tuple([core for _, _, _, core in content]))
         index = [
             ("at-var", names[entry]) if entry >= 0 else ("at-const", -1 - entry)
             for position in where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalify.lift.atoms import infinity, parameter
+from scalify.lift.atoms import infinity, opaque, parameter
 from scalify.lift.einsum import total
 from scalify.lift.functions import function
 from scalify.lift.linear import add, combine, scale
@@ -115,3 +115,17 @@ def test_large_obligations_stop_at_a_named_limit() -> None:
     outcome = prove(store, left, right, rules(installed()), Limits(expression=50))
     assert outcome.status is Status.LIMIT
     assert outcome.limit.startswith("obligation-")
+
+
+def test_the_order_of_the_axes_that_an_operation_sees_counts(prover: Prover) -> None:
+    store = Store()
+    square = parameter(store, ("s",), [(J, 4), (K, 4)], None)
+    other = parameter(store, ("t",), [(J, 4), (K, 4)], None)
+    def sort(view: View, *core: int) -> View:
+        return opaque(store, ("sort",), [(view, [(c, 4) for c in core])], [ROW], {ROW: 16})
+    assert not prover.prove(sort(square, J, K), sort(square, K, J)).proved
+    assert not prover.prove(sort(add(store, square, other), J, K), sort(add(store, square, other), K, J)).proved
+    left = times(store, square, add(store, square, other))
+    right = combine(store, ((1, times(store, square, square)), (1, times(store, square, other))))
+    assert prover.prove(sort(left, J, K), sort(right, J, K)).proved
+    assert not prover.prove(sort(left, J, K), sort(right, K, J)).proved
