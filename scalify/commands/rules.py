@@ -23,7 +23,7 @@ examples:
   scalify rules
   scalify rules --family exponential --why
   scalify rules --check
-  scalify rules --user rules.yaml --check        your own rules, see CONTRIBUTING.md
+  scalify rules --user rules.yaml --check        your own rules, as for scalify verify --rules
 
 exit status:
   0 all is well   2 wrong usage or a user's rule is wrong   4 a rule of an installed package fails its check

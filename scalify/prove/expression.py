@@ -338,7 +338,14 @@ class _Encoder:
             return self._closed(use)
         bound = self.bound(term, sizes, use) if sizes else ()
         # The operation sees its core axes in order, and the names do not tell the order: it is part of what the operation is.
-        key = (base, limits, tables, bound, tuple([(c, len(labels)) for c, _, labels, _ in content]), tuple([core for _, _, _, core in content]))
+        key = (
+            base,
+            limits,
+            tables,
+            bound,
+            tuple([(c, len(labels)) for c, _, labels, _ in content]),
+            tuple([core for _, _, _, core in content]),
+        )
         index = [
             ("at-var", names[entry]) if entry >= 0 else ("at-const", -1 - entry)
             for position in where

@@ -121,8 +121,10 @@ def test_the_order_of_the_axes_that_an_operation_sees_counts(prover: Prover) -> 
     store = Store()
     square = parameter(store, ("s",), [(J, 4), (K, 4)], None)
     other = parameter(store, ("t",), [(J, 4), (K, 4)], None)
+
     def sort(view: View, *core: int) -> View:
         return opaque(store, ("sort",), [(view, [(c, 4) for c in core])], [ROW], {ROW: 16})
+
     assert not prover.prove(sort(square, J, K), sort(square, K, J)).proved
     assert not prover.prove(sort(add(store, square, other), J, K), sort(add(store, square, other), K, J)).proved
     left = times(store, square, add(store, square, other))
