@@ -13,7 +13,6 @@ from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.pair import Pair, lift_pair
 from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
-from scalify.prove.catalogue import installed, rules
 from scalify.prove.overflow import unguarded
 from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
 from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
@@ -78,7 +77,7 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
             baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact"
         )
         lifted = time.perf_counter()
-        proof = prove(pair, limits, rules(installed(), options.rules))
+        proof = prove(pair, limits, lambda: _rules(options))
         pair = proof.pair
     except LimitReached as reached:
         return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
@@ -95,6 +94,12 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
         stopped=_reason(pair, proof) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
         stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
+
+
+def _rules(options: Options) -> tuple[Rule, ...]:
+    from scalify.prove.catalogue import installed, rules  # noqa: PLC0415 - a proof by normal forms needs no rules
+
+    return rules(installed(), options.rules)
 
 
 def _limits(given: Mapping[str, int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalify.localise.known import COLLECTIVES, REDUCTIONS, Known, Status
-from scalify.localise.suspects import origin_of_partial, origin_of_scale
+from scalify.localise.suspects import origin_of_index, origin_of_order, origin_of_partial, origin_of_scale
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def _by_repair(known: Known, operation: Operation, repair: Repair) -> tuple[Kind
                 f"`{operation.opcode}` reduces with `{reducer.instructions[reducer.root].opcode}` where a sum is needed",
             )
         return Kind.WRONG_GROUPS, f"`{operation.opcode}` {_shown(operation)}has to sum over {' and '.join(repair.axes)}"
+    if repair.change == "order":
+        origin = origin_of_order(known, repair.value)
+        made = f"`{origin.opcode}` gives" if origin is not None else "an operand has"
+        return Kind.WRONG_LAYOUT, f"{made} the baseline's elements in an order that `{operation.opcode}` does not expect"
     if repair.change == "skip":
         return _superfluous(operation)
     if repair.change == "operand":
@@ -107,10 +111,14 @@ def blamed(known: Known, operation: Operation, repair: Repair | None = None) -> 
     """The operation to name for a suspect: what makes a partial value that is taken for a whole one, or brings in a wrong factor."""
     if repair is not None and repair.change == "scale":
         return origin_of_scale(known, operation)
+    if repair is not None and repair.change == "order":
+        return origin_of_order(known, repair.value) or operation
     if repair is not None and repair.change != "sum":
         return operation
     value = repair.value if repair is not None else _partial(known, operation)
-    return (origin_of_partial(known, value) if value is not None else None) or operation
+    if value is None:
+        return origin_of_index(known, operation)
+    return origin_of_partial(known, value) or operation
 
 
 def _partial(known: Known, operation: Operation) -> int | None:

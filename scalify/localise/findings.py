@@ -27,8 +27,7 @@ def find(pair: Pair, open_values: Sequence[int], source_root: Path | None = None
     """All findings, errors first. ``open_values`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
     overflow where the baseline does not.
     """
-    known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
-    errors = _errors(pair, known, open_values, source_root) if open_values else []
+    errors = _errors(pair, open_values, source_root) if open_values else []
     return (*errors, *_overflows(risky, source_root), *_precision(pair, source_root))
 
 
@@ -37,7 +36,8 @@ def _overflows(risky: Sequence[Operation], source_root: Path | None) -> list[Fin
     return _grouped([Finding(Kind.OVERFLOW, Severity.ERROR, text.format(o.opcode), place(o.instruction, source_root)) for o in risky])
 
 
-def _errors(pair: Pair, known: Known, open_values: Sequence[int], source_root: Path | None) -> list[Finding]:
+def _errors(pair: Pair, open_values: Sequence[int], source_root: Path | None) -> list[Finding]:
+    known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
     unsupported = {id(o): reason for o, reason in pair.distributed.unsupported}
     found, repair = ranked(pair, known, open_values)
     rows = [_finding(pair, known, s, unsupported, source_root, repair) for s in found[:MOST_DIAGNOSED]]

@@ -129,6 +129,13 @@ class Known:
                 return names, slots
         return None
 
+    def is_strange_index(self, value: int) -> bool:
+        """Whether an integer array is known, the same on every device, and nothing that the baseline has."""
+        data = self.distributed.program.known.get(value)
+        if data is None or data.shape[0] != 1:
+            return False
+        return self._judge(self.distributed.values[value]) is Status.NEW
+
     def is_scaled(self, operation: Operation) -> bool:
         """Whether the results are the baseline's up to factors that it does not have."""
         views = [v for r in operation.results for v in self.distributed.values[r].views]

@@ -30,7 +30,7 @@ COUNTERPARTS = 4
 
 @dataclass(frozen=True)
 class Repair:
-    """``change`` is ``sum``, ``group``, ``scale``, ``skip``, ``baseline`` or ``operand``: summed over mesh axes, a reduction done as a sum over other mesh axes,
+    """``change`` is ``sum``, ``group``, ``scale``, ``skip``, ``order``, ``baseline`` or ``operand``: summed over mesh axes, a reduction done as a sum over other mesh axes,
     multiplied by ``factor``, left out, or replaced by the value of the baseline's ``counterpart``. ``value`` is what is replaced; ``proved`` counts the failing claims that verify with it.
     """
 
@@ -52,6 +52,8 @@ class Repair:
             return f"verifies if the result is multiplied by {self.factor}"
         if self.change == "skip":
             return f"verifies without this `{self.operation.opcode}`"
+        if self.change == "order":
+            return "verifies with an operand in the baseline's order"
         if self.change == "operand":
             name = f" of the baseline's `{self.counterpart.instruction.name}`" if self.counterpart else ""
             return f"verifies with the value{name} as an operand"
@@ -109,6 +111,7 @@ class Repairs:
             yield from self._groups(operation)
             yield from self._scales(operation)
             yield from self._skips(operation)
+            yield from self._orders(operation)
 
     def _sums(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         """Operands, or the result, that are partial: their sums."""
@@ -154,6 +157,21 @@ class Repairs:
             same = shapes[operand].dtype == shapes[result].dtype and shapes[operand].dims == shapes[result].dims
             if same and value.layout.key == target.key:
                 yield Repair(operation, "skip", result), Value(target, value.views)
+
+    def _orders(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
+        """Operands in another order than the baseline's: in its own order."""
+        for operand in operation.operands:
+            value = self.lifter.values[operand]
+            if self.known.status(operand) is not Status.REORDERED or not value.layout.plain:
+                continue
+            view = value.views[0]
+            tried = {view}
+            for other in self.known.operations.get((view.coef, view.term), ())[:COUNTERPARTS]:
+                theirs = self.pair.baseline.values[other.results[0]]
+                placed = place_view(theirs, value.layout) if theirs.layout.plain else None
+                if placed is not None and placed not in tried:
+                    tried.add(placed)
+                    yield Repair(operation, "order", operand, counterpart=other), Value(value.layout, (placed,))
 
     def _counterparts(self, operation: Operation) -> Iterator[tuple[Repair, Value]]:
         """Values that the baseline makes of the same operands."""

@@ -73,7 +73,7 @@ def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspe
             continue
         if id(operation) in unknown:
             first.append(Suspect(position, operation))
-        elif not any(o in bad for o in operation.operands):
+        elif not any(o in bad and known.status(o) is not Status.REORDERED for o in operation.operands):
             reorders = all(known.status(r) is Status.REORDERED for r in operation.results)
             (last if reorders else found).append(Suspect(position, operation))
     return first + found + last
@@ -94,6 +94,28 @@ def origin_of_scale(known: Known, operation: Operation) -> Operation:
     """Where a wrong factor comes in: behind partial values that have it already."""
     while True:
         wrong = [o for o in operation.operands if known.status(o) is Status.PARTIAL and not known.is_whole_multiple(o)]
+        producer = known.producers.get(wrong[0]) if wrong else None
+        if producer is None or producer.opcode in _GIVEN:
+            return operation
+        operation = producer
+
+
+def origin_of_order(known: Known, value: int) -> Operation | None:
+    """The first operation of a chain that gives the baseline's elements in another order."""
+    producer = known.producers.get(value)
+    while producer is not None:
+        before = [o for o in producer.operands if known.status(o) is Status.REORDERED]
+        earlier = known.producers.get(before[0]) if before else None
+        if earlier is None or earlier.opcode in _GIVEN:
+            break
+        producer = earlier
+    return producer
+
+
+def origin_of_index(known: Known, operation: Operation) -> Operation:
+    """The first operation of index arithmetic, the same on every device, that the baseline does not have."""
+    while True:
+        wrong = [o for o in operation.operands if known.is_strange_index(o)]
         producer = known.producers.get(wrong[0]) if wrong else None
         if producer is None or producer.opcode in _GIVEN:
             return operation

@@ -30,13 +30,16 @@ _FREE = -1  #: bound slots while they are looked for are below this
 def unguarded(baseline: Lifter, distributed: Lifter) -> list[Operation]:
     """Operations of the distributed program that may overflow where the baseline's counterpart is shifted by a maximum.
 
-    Blocks of one softmax (ring attention) are not values of the baseline: there it counts that a maximum takes part and does not outweigh.
+    Blocks of one softmax (ring attention) are not values of the baseline: there it counts that a maximum takes part and does not outweigh, or
+    that the baseline shifts all its exponentials.
     """
     guarded = {t for e in baseline.exponentials if is_bounded(e.argument) for t in _subjects(e)}
     plain = {t for e in baseline.exponentials if not is_bounded(e.argument) for t in _subjects(e)}
     if not guarded:
         return []
     risky = [e for e in distributed.exponentials if not is_bounded(e.argument)]
+    if not plain:  # every exponential of the baseline is shifted
+        return [e.operation for e in risky]
     return [e.operation for e in risky if _subjects(e) & (guarded - plain) or (_has_maximum(e.argument) and not _subjects(e) <= plain)]
 
 

@@ -14,18 +14,29 @@ from scalify.lift.instance import OPERANDS
 from scalify.lift.layout import Layout, Value
 from scalify.lift.pair import Pair, relift
 from scalify.lift.terms import FRESH, Term, View
+from scalify.prove.engine import Limits
+from scalify.prove.obligation import Prover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
-    from scalify.prove.obligation import Prover
+    from scalify.prove.rule import Rule
 
 DEPTH = 6  #: levels of terms between a shared term and the values above it
 CLIMB = 200  #: terms looked at on the way up
 CANDIDATES = 3
 COMMON = 24  #: a term with more users than this says nothing of where it is used
+
+
+EACH = Limits(expression=200, rows=2_000, rounds=8, levels=0)
+"""What one obligation of a sweep may cost; there may be many."""
+
+
+def sweeper(rules: Iterable[Rule]) -> Prover:
+    """A prover for the obligations of a sweep."""
+    return Prover(rules, EACH)
 
 
 class Sweep:

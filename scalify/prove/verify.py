@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scalify.lift.pair import Claim, Pair, claimed
-from scalify.prove.engine import Limits, Status
 from scalify.prove.instances import equal_by_instances
-from scalify.prove.obligation import Prover
-from scalify.prove.sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scalify.lift.layout import Layout, Value
     from scalify.lift.terms import View
+    from scalify.prove.obligation import Prover
     from scalify.prove.rule import Rule
+    from scalify.prove.sweep import Sweep
+
+    Rules = Callable[[], Sequence[Rule]]
 
 DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 20_000, "obligations": 16, "sweep": 24}
 """Counted limits, by the names that ``--limit`` takes."""
-
-
-SWEEP = Limits(expression=200, rows=2_000, rounds=8, levels=0)
-"""What one obligation of a sweep may cost; there may be many."""
 
 
 class How(Enum):
@@ -60,27 +58,25 @@ class Proof:
     limit: str | None = None
 
 
-def prove(pair: Pair, limits: Mapping[str, int], rules: Sequence[Rule]) -> Proof:
-    """An outcome for every claim, in order. Where claims stay open the distributed program is swept and they are tried again."""
-    search = _Search(pair, limits, Prover(rules))
+def prove(pair: Pair, limits: Mapping[str, int], rules: Rules) -> Proof:
+    """An outcome for every claim, in order. Where claims stay open the distributed program is swept and they are tried again.
+
+    ``rules`` is called, and the engine loaded, only when normal forms and instances leave something open: most pairs never need them.
+    """
+    search = _Search(pair, limits, rules)
     outcomes = search.claims()
-    if any(o.how is How.OPEN for o in outcomes):
-        sweep = Sweep(pair, Prover(rules, SWEEP), limits["sweep"])
-        swept = sweep.run()
-        search.count += len(sweep.prover.memo)
-        if sweep.merged:
-            search.swept(swept, sweep)
-            outcomes = search.claims()
+    if any(o.how is How.OPEN for o in outcomes) and search.sweep():
+        outcomes = search.claims()
     pair.store.used.update(search.assumed)
-    hits = search.prover.hits
+    hits = search.hits
     return Proof(search.pair, outcomes, search.count, hits, tuple(sorted(search.fired)), tuple(sorted(search.user_rules)), search.limit)
 
 
 class _Search:
-    def __init__(self, pair: Pair, limits: Mapping[str, int], prover: Prover) -> None:
+    def __init__(self, pair: Pair, limits: Mapping[str, int], rules: Rules) -> None:
         self.pair = pair
         self.limits = limits
-        self.prover = prover
+        self.rules = rules
         self.count = 0
         self.instances = 0
         self.assumed: set[str] = set()
@@ -91,8 +87,29 @@ class _Search:
     def claims(self) -> list[Outcome]:
         return [self.claim(claim) for claim in self.pair.claims]
 
-    def swept(self, pair: Pair, sweep: Sweep) -> None:
-        """Go on with a swept pair; its proofs lean on what the sweep leaned on."""
+    @cached_property
+    def prover(self) -> Prover:
+        from scalify.prove.obligation import Prover  # noqa: PLC0415 - only what is left needs the engine
+
+        return Prover(self.rules())
+
+    @property
+    def hits(self) -> int:
+        return self.prover.hits if "prover" in self.__dict__ else 0
+
+    def sweep(self) -> bool:
+        """Go on with a swept pair; False when the sweep found nothing."""
+        from scalify.prove.sweep import Sweep, sweeper  # noqa: PLC0415 - as above
+
+        sweep = Sweep(self.pair, sweeper(self.prover.rules), self.limits["sweep"])
+        swept = sweep.run()
+        self.count += len(sweep.prover.memo)
+        if sweep.merged:
+            self._swept(swept, sweep)
+        return sweep.merged > 0
+
+    def _swept(self, pair: Pair, sweep: Sweep) -> None:
+        """The proofs of a swept pair lean on what the sweep leaned on."""
         self.pair = pair
         self.assumed |= sweep.assumed
         self.fired |= sweep.fired
@@ -135,7 +152,7 @@ class _Search:
             self.assumed.update(outcome.assumptions)
             self.fired.update(outcome.rules)
             self.user_rules.update(outcome.user_rules)
-        elif outcome.status is Status.LIMIT:
+        elif outcome.limit:
             self.limit = self.limit or outcome.limit
         return outcome.proved
 

@@ -77,7 +77,7 @@ def part(first: int, *, limit: int | None = None, share: bool = False, unsigned:
 
 def proved(baseline: Module, modules: Sequence[Module], text: str = RELATION) -> list[bool]:
     pair = lift_pair(baseline, modules, resolve(parse(text, "r.yaml"), baseline, modules))
-    return [outcome.how is not How.OPEN for outcome in prove(pair, DEFAULT_LIMITS, ()).outcomes]
+    return [outcome.how is not How.OPEN for outcome in prove(pair, DEFAULT_LIMITS, tuple).outcomes]
 
 
 def constants(module: Module) -> list[Instruction]:
