@@ -53,13 +53,15 @@ def verify(baseline: Module, distributed: Sequence[Module], relation: Relation, 
 
     :raises InputError: modules that cannot be inlined, a relation that contradicts them, an unknown limit.
     """
-    with _no_collection():
+    with no_collection():
         return _verify(baseline, distributed, relation, options or Options())
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """No cyclic garbage collection: terms live as long as the run and have no cycles, but the collector walks them over and over."""
+def no_collection() -> Iterator[None]:
+    """No cyclic garbage collection: instructions and terms live as long as the run and have no cycles, but the collector walks them over and
+    over.
+    """
     active = gc.isenabled()
     gc.disable()
     try:

@@ -224,6 +224,18 @@ def test_a_maximum_over_a_part_is_a_finding() -> None:
     assert report(whole, of(lambda b, x: halved_softmax(b, x, running=True))).verdict is Verdict.VERIFIED
 
 
+def test_a_constant_shift_is_a_finding() -> None:
+    """Shifting by any constant is right over the reals."""
+
+    def shifted(b: Builder, x: int) -> int:
+        e = b.like("exponential", b.like("subtract", x, filled(b, -1e30)))
+        return b.like("divide", e, b.broadcast(reduced(b, e, "add", (0,), 0.0), N))
+
+    found = report(of(lambda b, x: softmax(b, x, shifted=True)), of(shifted))
+    assert found.verdict is Verdict.UNVERIFIED
+    assert Kind.OVERFLOW in {f.kind for f in found.findings}
+
+
 def test_ranges_make_integers_exact() -> None:
     narrow = DIFFERENT["a narrow integer keeps a wide one"]
     assert equal(*narrow, more="assume:\n  - {baseline: 0, range: [0, 100]}")

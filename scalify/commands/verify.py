@@ -65,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     proof.add_argument(
         "--limit", type=assignments, action="append", metavar="NAME=N", help="counted limit of the search; the report names the one reached"
     )
-    proof.add_argument("--custom-calls", type=Path, metavar="FILE", help="registry file (YAML): what custom calls mean; extends the built-in one")
+    proof.add_argument(
+        "--custom-calls", type=Path, metavar="FILE", help="registry file (YAML): what custom calls mean; extends the built-in one"
+    )
     proof.add_argument("--rules", type=Path, metavar="FILE", help="rewrite rules of your own (YAML); a proof that leans on them says so")
     proof.add_argument("--source-root", type=Path, metavar="DIR", help="report the innermost stack frame below this folder")
     results = parser.add_argument_group("results")
@@ -103,13 +105,14 @@ def _check_files(options: argparse.Namespace, outputs: dict[str, Path]) -> None:
 
 
 def _verify(options: argparse.Namespace) -> Report:
-    from scalify.api import Options, verify
+    from scalify.api import Options, no_collection, verify
     from scalify.commands.load import load
 
     start = time.perf_counter()
-    baseline = load(options.baseline)
-    distributed = [load(path) for path in options.distributed]
-    relation = _relation(options, baseline, distributed)
+    with no_collection():
+        baseline = load(options.baseline)
+        distributed = [load(path) for path in options.distributed]
+        relation = _relation(options, baseline, distributed)
     read = time.perf_counter() - start
     settings = Options(
         precision=options.precision,

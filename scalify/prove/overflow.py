@@ -38,7 +38,7 @@ def unguarded(baseline: Lifter, distributed: Lifter) -> list[Operation]:
     if not guarded:
         return []
     risky = [e for e in distributed.exponentials if not is_bounded(e.argument)]
-    if not plain:  # every exponential of the baseline is shifted
+    if all(is_bounded(e.argument) for e in baseline.exponentials):
         return [e.operation for e in risky]
     return [e.operation for e in risky if _subjects(e) & (guarded - plain) or (_has_maximum(e.argument) and not _subjects(e) <= plain)]
 

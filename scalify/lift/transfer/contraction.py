@@ -103,6 +103,8 @@ def _dot(lifter: Lifter, operation: Operation) -> list[Value]:
     if lifter.dtype(operation.results[0]) == "pred":
         raise Unsupported("a dot of predicates")
     a = operation.instruction.attributes
+    if len(operation.operands) != 2:
+        raise Unsupported("a dot of sparse operands")
     left, right = (lifter.exact_float(o, operation.results[0]) for o in operation.operands)
     target = lifter.result_layout(operation)
     sides = [
