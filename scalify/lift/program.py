@@ -31,17 +31,16 @@ Array = npt.NDArray[Any]
 Tree = Any  # a value number, a tuple of trees, or None for a token
 
 MOST_KNOWN = 1 << 14  #: elements, all devices together, of an integer value that is evaluated
-MOST_OPERATIONS = 4_000_000
+MOST_OPERATIONS = 200_000  #: with loops written out
+MOST_STEPS = 1_000_000  #: instructions visited, also those that leave no operation: calls, tuples, conditions of loops
 MOST_TRIPS = 4096
 DEPTH = 64
 
-_INLINED = frozenset({"call", "fusion", "async-start"})
-_ALIASES = frozenset(
-    {"copy", "opt-barrier", "optimization-barrier", "domain", "copy-start", "copy-done", "async-done", "async-update", "all-reduce-done"}
-)
-_STRUCTURAL = _ALIASES | {"tuple", "get-tuple-element", "after-all"}
+_INLINED = frozenset({"call", "fusion"})
+_ALIASES = frozenset({"copy", "opt-barrier", "optimization-barrier", "domain", "async-update", "all-reduce-done"})
+_DONE = {"all-gather-done": 1, "collective-permute-done": 1, "async-done": 1, "copy-done": 0}  # the element of the start that is the value
+_STRUCTURAL = _ALIASES | {"tuple", "get-tuple-element", "after-all", *_DONE}
 _STARTED = {f"{opcode}-start": opcode for opcode in ("all-reduce", "all-gather", "collective-permute")}
-_DONE = frozenset(f"{opcode}-done" for opcode in ("all-gather", "collective-permute"))
 _NEVER_KNOWN = frozenset({"rng", "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "custom-call", "parameter"})
 
 
@@ -104,7 +103,7 @@ class _Flattener:
         machine = Machine(module, len(device_ids), Budget(), "f64", _no_calls)
         self.scope = Scope(machine, np.asarray(device_ids, dtype=np.int64))
         self.given = known
-        self.parameters: dict[int, Tree] = {}
+        self.steps = 0
         entry = module.entry
         arguments: list[Tree] = []
         for number, shape in enumerate(module.parameter_shapes):
@@ -113,11 +112,11 @@ class _Flattener:
         self.program.outputs = self._outputs(root)
 
     def _parameter(self, instruction: Instruction, shape: Shape, number: int) -> Tree:
-        if shape.is_tuple:
+        if shape.elements:
             raise HloError("entry parameters that are tuples are not supported", instruction.name)
         if not shape.is_array:
             self.program.parameters.append(-1)
-            return None
+            return () if shape.is_tuple else None
         value = self._append(instruction, (), (shape,))[0]
         self.program.parameters.append(value)
         if number in self.given:
@@ -126,10 +125,12 @@ class _Flattener:
 
     def _outputs(self, root: Tree) -> list[int]:
         found = []
-        for part in root if isinstance(root, tuple) else (root,):
-            if isinstance(part, tuple):
+        for part, shape in zip(root if isinstance(root, tuple) else (root,), self.module.output_shapes, strict=True):
+            if shape.elements:
                 raise HloError("a result that is a tuple inside the root tuple is not supported")
-            found.append(-1 if part is None else part)
+            if shape.is_array != isinstance(part, int):
+                raise HloError("a result that is the context of an asynchronous operation is not supported")
+            found.append(part if isinstance(part, int) else -1)
         return found
 
     def _append(
@@ -148,6 +149,9 @@ class _Flattener:
     def _computation(self, computation: Computation, arguments: Sequence[Tree], depth: int) -> Tree:
         if depth > DEPTH:
             raise HloError(f"calls are nested deeper than {DEPTH}", computation.name)
+        self.steps += len(computation.instructions)
+        if self.steps > MOST_STEPS:
+            raise LimitReached("steps", MOST_STEPS)
         values: list[Tree] = []
         for instruction in computation.instructions:
             values.append(self._instruction(instruction, values, arguments, depth))
@@ -168,17 +172,24 @@ class _Flattener:
             return self._conditional(instruction, operands, depth)
         if opcode in _STARTED:
             return self._started(instruction, operands)
-        if opcode in _DONE and isinstance(operands[0], tuple):
-            return operands[0][1]
+        if opcode == "copy-start":
+            return (operands[0], operands[0], *[None] * (len(instruction.shape.elements) - 2))
+        if opcode == "async-start" and instruction.calls:
+            result = self._computation(self.module.computations[instruction.calls[0]], operands, depth + 1)
+            return (tuple(operands), result, *[None] * (len(instruction.shape.elements) - 2))
         return self._plain(instruction, operands)
 
     def _structure(self, instruction: Instruction, operands: list[Tree]) -> Tree:
         """Operations that only make, open or pass on values."""
-        if instruction.opcode == "tuple":
+        if instruction.opcode == "after-all":
+            return None
+        if instruction.opcode == "tuple" or len(operands) > 1:  # a barrier may have several operands
             return tuple(operands)
         if instruction.opcode == "get-tuple-element":
-            return self._element(instruction, operands[0])
-        return None if instruction.opcode == "after-all" else operands[0]
+            return self._element(instruction, operands[0], instruction.attributes["index"])
+        if instruction.opcode in _DONE:
+            return self._element(instruction, operands[0], _DONE[instruction.opcode])
+        return operands[0]
 
     def _started(self, instruction: Instruction, operands: list[Tree]) -> Tree:
         """An asynchronous collective as the plain one: its value is ready at once; what it hands to its ``-done`` is (operands, results)."""
@@ -190,10 +201,11 @@ class _Flattener:
         result = self._plain(replace(plain, shape=plain.shape.elements[1]), operands)
         return (tuple(operands) if len(operands) > 1 else operands[0], result, *[None] * (len(plain.shape.elements) - 2))
 
-    def _element(self, instruction: Instruction, operand: Tree) -> Tree:
-        index = instruction.attributes["index"]
+    def _element(self, instruction: Instruction, operand: Tree, index: int) -> Tree:
         if not isinstance(operand, tuple) or index >= len(operand):
             raise HloError(f"element {index} of a value that has none", instruction.name)
+        if instruction.shape.is_array != isinstance(operand[index], int):
+            raise HloError("the context of an asynchronous operation is used as a value", instruction.name)
         return operand[index]
 
     def _plain(self, instruction: Instruction, operands: list[Tree]) -> Tree:

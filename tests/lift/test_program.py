@@ -41,7 +41,7 @@ def function(b: Builder, name: str, opcode: str = "negate") -> str:
 
 
 # -- calls and tuples ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("opcode", ["call", "fusion", "async-start"])
+@pytest.mark.parametrize("opcode", ["call", "fusion"])
 def test_calls_are_inlined(opcode: str) -> None:
     b = Builder()
     x = b.parameter("f32", ())
