@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from scalify.api import verify
+from scalify.hlo.module import Shape
 from scalify.relation.parse import parse
 from scalify.relation.resolve import resolve
 from scalify.report.model import Kind, Report, Verdict
@@ -512,3 +513,26 @@ def test_asynchronous_permutes_hand_on_what_was_received() -> None:
 
     assert not equal(unary(), lambda b: graph(b, moves=True), mesh="{d: 2}", inputs="d", outputs="d")
     assert equal(unary(), lambda b: graph(b, moves=False), mesh="{d: 2}", inputs="d", outputs="d")
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_bitcast_reads_the_memory_of_its_operand(*, copied: bool) -> None:
+    """A copy into another memory layout changes nothing but what a bitcast of it is."""
+    rows, columns = (1, 0), (0, 1)
+
+    def flat(layout: tuple[int, int], *, copy: bool) -> Graph:
+        def graph(b: Builder) -> int:
+            x = b.add("transpose", Shape("f32", (3, 2), layout=columns), (), [b.parameter("f32", (2, 3))], dimensions=(1, 0))
+            y = b.add("copy", Shape("f32", (3, 2), layout=layout), (), [x]) if copy else x
+            return b.add("bitcast", Shape("f32", (6,), layout=(0,)), (), [y])
+
+        return graph
+
+    def reshaped(b: Builder) -> int:
+        x = b.parameter("f32", (2, 3))
+        y = b.add("transpose", "f32", (3, 2), [x], dimensions=(1, 0)) if copied else x
+        return b.add("reshape", "f32", (6,), [y])
+
+    assert equal(reshaped, flat(rows, copy=copied))
+    assert not equal(flat(rows, copy=True), flat(columns, copy=False))
+    assert equal(flat(columns, copy=True), flat(columns, copy=False))

@@ -240,7 +240,7 @@ def reshape_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[li
         found.append(([d for d in left if before[d] > 1], [d for d in right if after[d] > 1]))
 
 
-@infers("reshape", "bitcast", "bitcast-convert")
+@infers("reshape", "bitcast", "bitcast-convert", "copy")
 def _reshape(side: Side, operation: Operation) -> list[Axes]:
     shape = operation.shapes[0]
     before = side.program.shapes[operation.operands[0]]
@@ -248,12 +248,21 @@ def _reshape(side: Side, operation: Operation) -> list[Axes]:
     result = list(new_axes(shape))
     if before.size != shape.size or 0 in shape.dims:
         return [tuple(result)]
-    for left, right in reshape_groups(before.dims, shape.dims):
+    rows = memory_order(operation.opcode, before), memory_order(operation.opcode, shape)
+    groups = reshape_groups(*[[s.dims[d] for d in row] for s, row in zip((before, shape), rows, strict=True)])
+    for left, right in groups:
         if len(left) == len(right) == 1:
-            result[right[0]] = axes[left[0]]
+            result[rows[1][right[0]]] = axes[rows[0][left[0]]]
         else:
-            side.demands.product([axes[d] for d in left], [result[d] for d in right])
+            side.demands.product([axes[rows[0][d]] for d in left], [result[rows[1][d]] for d in right])
     return [tuple(result)]
+
+
+def memory_order(opcode: str, shape: Shape) -> tuple[int, ...]:
+    """Dimensions from major to minor: as they are written, but for a bitcast of a value with another memory layout."""
+    if opcode != "bitcast" or shape.layout is None:
+        return tuple(range(shape.rank))
+    return shape.layout[::-1]
 
 
 @infers("slice")

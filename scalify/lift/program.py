@@ -189,7 +189,16 @@ class _Flattener:
             return self._element(instruction, operands[0], instruction.attributes["index"])
         if instruction.opcode in _DONE:
             return self._element(instruction, operands[0], _DONE[instruction.opcode])
-        return operands[0]
+        return self._copied(instruction, operands[0])
+
+    def _copied(self, instruction: Instruction, operand: Tree) -> Tree:
+        """The operand itself; an operation of its own where the memory layout changes, which a later bitcast depends on."""
+        if not isinstance(operand, int) or not instruction.shape.is_array:
+            return operand
+        before, after = self.program.shapes[operand], instruction.shape
+        if before.rank != after.rank or _minor_to_major(before) == _minor_to_major(after):
+            return operand
+        return self._plain(replace(instruction, opcode="copy"), [operand])
 
     def _started(self, instruction: Instruction, operands: list[Tree]) -> Tree:
         """An asynchronous collective as the plain one: its value is ready at once; what it hands to its ``-done`` is (operands, results)."""
@@ -282,6 +291,10 @@ class _Flattener:
         if isinstance(value, np.ndarray) and value.shape == (lanes, *shape.dims):
             value = self.scope.settle(value, shape.dtype)
             known[result] = value[:1] if lanes > 1 and (value == value[:1]).all() else value
+
+
+def _minor_to_major(shape: Shape) -> tuple[int, ...]:
+    return shape.layout if shape.layout is not None else tuple(reversed(range(shape.rank)))
 
 
 def _no_calls(scope: Scope, name: str, operands: Sequence[Any]) -> Any:

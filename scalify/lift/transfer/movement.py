@@ -9,7 +9,7 @@ import numpy as np
 from scalify.lift.atoms import from_array, iota
 from scalify.lift.compare import at_least_zero
 from scalify.lift.functions import select
-from scalify.lift.infer import reshape_groups
+from scalify.lift.infer import memory_order, reshape_groups
 from scalify.lift.layout import Layout, Value
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
@@ -19,7 +19,6 @@ from scalify.lift.transfer.base import Unsupported, lifts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from scalify.hlo.module import Shape
     from scalify.lift.layout import Block
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
@@ -71,27 +70,20 @@ def _transpose(lifter: Lifter, operation: Operation) -> list[Value]:
     return [lifter.permuted(operation, target)]
 
 
-@lifts("reshape", "bitcast")
+@lifts("reshape", "bitcast", "copy")
 def _reshape(lifter: Lifter, operation: Operation) -> list[Value]:
     value = lifter.values[operation.operands[0]]
     layout = lifter.result_layout(operation)
     before, after = lifter.program.shapes[operation.operands[0]], operation.shapes[0]
     if (before.dtype, before.size) != (after.dtype, after.size):
         raise Unsupported("a bitcast to another type")
-    rows = [_memory_order(operation.opcode, s) for s in (before, after)]
+    rows = [memory_order(operation.opcode, s) for s in (before, after)]
     if value.layout.flat_key == layout.flat_key and all(list(r) == sorted(r) for r in rows):
         return [Value(layout, value.views)]
     sources = [Source((0,), (0,))]
     groups = reshape_groups(*[[s.dims[d] for d in r] for s, r in zip((before, after), rows, strict=True)])
     sources += [Source(tuple([rows[0][d] + 1 for d in left]), tuple([rows[1][d] + 1 for d in right])) for left, right in groups]
     return [lifter.value(layout, move(lifter.store, value, layout, sources))]
-
-
-def _memory_order(opcode: str, shape: Shape) -> tuple[int, ...]:
-    """Dimensions from major to minor: as they are written, but for a bitcast of a value with another memory layout."""
-    if opcode == "reshape" or shape.layout is None:
-        return tuple(range(shape.rank))
-    return shape.layout[::-1]
 
 
 def identity_sources(rank: int) -> list[Source]:
