@@ -56,7 +56,8 @@ def _count(slots: dict[int, int]) -> int:
 
 
 def _compared_labels(term: Term, known: int) -> set[int]:
-    """Labels of the term that reach, through terms that the baseline does not have, a condition ``[label = constant]``."""
+    """Labels of the term that reach, through terms that the baseline does not have, an equation: ``[label = constant]``, or of short
+    labels with each other (``[block = device + 1]``), which each device compares with a constant of its own."""
     found: set[int] = set()
     pending: list[tuple[Term, tuple[int, ...]]] = [(term, tuple(range(len(term.sizes))))]
     seen: set[tuple[Term, tuple[int, ...]]] = set()
@@ -65,8 +66,8 @@ def _compared_labels(term: Term, known: int) -> set[int]:
         if (top, names) in seen:
             continue
         seen.add((top, names))
-        if top.kind == "eq0" and len(top.sizes) == 1 and names[0] >= 0:
-            found.add(names[0])
+        if top.kind == "eq0" and (len(top.sizes) == 1 or max(top.sizes, default=1) <= SMALL):
+            found.update(n for n in names if n >= 0)
         if top.id < known and top.kind not in ("eq0", "ge0"):
             continue
         for operand, labels in OPERANDS[top.kind](top):
