@@ -8,12 +8,13 @@ Source: XLA's HLO semantics page and ``xla/service/hlo.proto`` (field meanings).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import numpy.typing as npt
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scalify.lift import compare
 from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.instance import child, compose, oriented, rebuilds
-from scalify.lift.linear import combine
+from scalify.lift.linear import combine, scale
 from scalify.lift.product import all_of
 from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
 
@@ -165,6 +165,16 @@ def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
         found = first(store, values, slots) or second(store, values, slots)
         if found is not None:
             return found
+        return _without_factor(store, values, slots)
+    return _dense(store, values, slots)
+
+
+def _without_factor(store: Store, values: Array, slots: Sequence[int]) -> View:
+    """Integers as a multiple of others without a common factor, so that sums with digits below the factor fall apart into digits."""
+    if values.dtype.kind != "b" and values.dtype != np.uint64:
+        factor = int(np.gcd.reduce(values.astype(np.int64), axis=None))
+        if 1 < factor < 1 << 62:
+            return scale(store, _dense(store, values.astype(np.int64) // factor, slots), factor)
     return _dense(store, values, slots)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, form, from_form, scale
-from scalify.lift.product import complement, times
+from scalify.lift.product import complement, multiply, times
 from scalify.lift.terms import Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number
 
 if TYPE_CHECKING:
@@ -57,10 +57,32 @@ def _integer_at_least_zero(store: Store, view: View) -> View:
             return store.constant(int(limits[0] >= 0))
         if limits[1] == 0:
             return equals_zero(store, view)
+    guarded = _guarded(store, view)
+    if guarded is not None:
+        return guarded
     _, constant = form(view)
     if constant < 0:  # exactly one of e and -e - 1 has a constant >= 0
         return complement(store, _plain_ge(store, combine(store, ((-1, view),), -1)))
     return _plain_ge(store, view)
+
+
+def _guarded(store: Store, view: View) -> View | None:
+    """``[c g f + k >= 0]`` for a product with a condition g: ``g [c f + k >= 0] + (1 - g) [k >= 0]``, where that turns out to be a constant."""
+    entries, constant = form(view)
+    if len(entries) != 1:
+        return None
+    (((term, at), c),) = entries.items()
+    if term.kind != "mul":
+        return None
+    factors = [(t, e, tuple([at[i] for i in labels])) for t, e, labels in term.data]
+    rest = [f for f in factors if not f[0].boolean]
+    if len(rest) == len(factors) or len(rest) != 1 or rest[0][1] != 1 or not rest[0][0].integer:
+        return None
+    guard = [(View(1, t, a), 1) for t, _, a in factors if t.boolean]
+    holds = at_least_zero(store, combine(store, ((c, View(1, rest[0][0], rest[0][2])),), constant))
+    wanted = constant >= 0
+    failing = multiply(store, [(complement(store, holds) if wanted else holds, 1), *guard])  # where g holds and the sign is the other one
+    return store.constant(int(wanted)) if failing.coef == 0 else None
 
 
 def _known(store: Store, view: View, relation: str) -> View | None:

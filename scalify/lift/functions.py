@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from scalify.lift import product
 from scalify.lift.compare import at_least_zero
-from scalify.lift.instance import child, rebuilds
+from scalify.lift.instance import child, rebuilds, substitute
 from scalify.lift.linear import combine, content, form, negate, scale, subtract
-from scalify.lift.terms import Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number, quotient
+from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -294,7 +294,7 @@ def exponential(store: Store, view: View) -> View:
     if not store.laws.exponential:
         return store.constant(1) if view.coef == 0 else function(store, "exp", [view])
     entries, constant = form(view)
-    if sum(term.taint for term, _ in entries) > 1 and any(term.kind == "infinity" for term, _ in entries):
+    if any(term.kind == "infinity" for term, _ in entries) and not all(t.kind == "infinity" or _finite(store, t) for t, _ in entries):
         return function(store, "exp", [view])  # -inf may meet inf
     parts: list[tuple[View, int]] = []
     if constant:
@@ -317,6 +317,45 @@ def _exp_atom(store: Store, view: View, c: Number) -> tuple[View, int]:
     if type(c) is int:
         return function(store, "exp", [view]), c
     return function(store, "exp", [scale(store, view, absolute(c))]), 1 if c > 0 else -1
+
+
+def _finite(store: Store, term: Term) -> bool:
+    """Whether a value is finite for finite inputs: no infinity in it, or a greatest value over a mask that surely lets one through."""
+    if not term.taint:
+        return True
+    key = ("finite", term)
+    found: bool | None = store.memo.get(key)
+    if found is None:
+        parts = [term]
+        if term.kind == "fn" and term.data[0] == "max" and all(c > 0 for c, _, _ in term.data[2]):
+            parts = [t for _, t, _ in term.data[2]]
+        found = all(_masked(t) is not None or not t.taint for t in parts) and any(_lets_through(store, t) for t in parts)
+        store.memo[key] = found
+    return found
+
+
+def _masked(term: Term) -> View | None:
+    """The mask ``p`` of a greatest value of ``select(p, x, -inf)`` with finite x, over the labels of the ``red`` node."""
+    if term.kind != "red" or term.data[0] != "max" or term.data[1] < 0:
+        return None
+    inner, labels = term.data[2:4]
+    if inner.kind != "fn" or inner.data[0] != "select":
+        return None
+    p, a, b = arguments(View(1, inner, labels))
+    if b.term.kind == "infinity" and b.coef < 0 and not a.term.taint:
+        return p
+    return None
+
+
+def _lets_through(store: Store, term: Term) -> bool:
+    """Whether the mask is 1 at the first or at the last element, wherever its other labels are."""
+    mask = _masked(term)
+    if mask is None:
+        return not term.taint
+    sizes = term.data[4]
+    corners = ([0] * len(sizes), [n - 1 for n in sizes])
+    changes: list[dict[int, Index]] = [{BOUND + j: -1 - k for j, k in enumerate(corner)} for corner in corners]
+    return any(substitute(store, mask, change) == store.constant(1) for change in changes)
 
 
 def logarithm(store: Store, view: View) -> View:

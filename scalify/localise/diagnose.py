@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalify.localise.known import COLLECTIVES, REDUCTIONS, Known, Status
-from scalify.localise.suspects import origin_of_index, origin_of_order, origin_of_partial, origin_of_scale
+from scalify.localise.suspects import origin_of_order, origin_of_partial, origin_of_scale
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
@@ -116,14 +116,12 @@ def blamed(known: Known, operation: Operation, repair: Repair | None = None) -> 
     if repair is not None and repair.change != "sum":
         return operation
     value = repair.value if repair is not None else _partial(known, operation)
-    if value is None:
-        return origin_of_index(known, operation)
-    return origin_of_partial(known, value) or operation
+    return (origin_of_partial(known, value) if value is not None else None) or operation
 
 
 def _partial(known: Known, operation: Operation) -> int | None:
     """The partial value that the operation takes for a whole one, or gives to the output."""
-    if operation.opcode in COLLECTIVES:
+    if operation.opcode in COLLECTIVES or any(known.status(r) is Status.REORDERED for r in operation.results):
         return None
     for value in (*operation.operands, *operation.results):
         if known.status(value) is Status.PARTIAL and known.partial_axes(known.distributed.values[value]):

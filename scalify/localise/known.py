@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from scalify.lift.einsum import total
@@ -52,7 +52,7 @@ class Known:
     mesh: tuple[tuple[str, int], ...]
     operations: dict[Key, list[Operation]] = field(default_factory=dict)
     coefficients: dict[Term, list[Number]] = field(default_factory=dict)
-    orders: dict[Key, set[tuple[int, ...]]] = field(default_factory=dict)
+    orders: dict[Key, set[Order]] = field(default_factory=dict)
     vanished: set[int] = field(default_factory=set)
     producers: dict[int, Operation] = field(default_factory=dict)
     _status: dict[int, Status] = field(default_factory=dict)
@@ -107,13 +107,23 @@ class Known:
             ordered = all(self._in_order(value.layout, n, v) for n, v in enumerate(value.views))
             return Status.RELATED if ordered else Status.REORDERED
         if value.layout.plain and self.partial_axes(value) is not None:
-            return Status.PARTIAL
+            return Status.PARTIAL if self._partial_in_order(value) else Status.REORDERED
         return Status.NEW
+
+    def _partial_in_order(self, value: Value) -> bool:
+        """Whether the sum of a partial value has its labels in an order that the baseline has."""
+        slots = self.partial_slots(value)
+        if slots is None:
+            return False
+        summed = total(self.lifter.store, value.views[0], slots[1])
+        mine = _order(value.layout, 0, summed)
+        orders = [o for c in self.coefficients[summed.term] for o in self.orders.get((c, summed.term), ())]
+        return any(_fits(mine, order) for order in orders)
 
     def _in_order(self, layout: Layout, number: int, view: View) -> bool:
         """Whether some baseline value has the labels in an order that contains the distributed value's."""
         mine = _order(layout, number, view)
-        return view.term.kind == "iota" or any(_is_subsequence(mine, order) for order in self.orders[view.coef, view.term])
+        return view.term.kind == "iota" or any(_fits(mine, order) for order in self.orders[view.coef, view.term])
 
     def partial_axes(self, value: Value) -> tuple[str, ...] | None:
         """The mesh axes over which the sum of the value is the baseline's, up to a factor; None when there are none."""
@@ -128,13 +138,6 @@ class Known:
             if summed.term in self.coefficients and summed.term.kind != "one":
                 return names, slots
         return None
-
-    def is_strange_index(self, value: int) -> bool:
-        """Whether an integer array is known, the same on every device, and nothing that the baseline has."""
-        data = self.distributed.program.known.get(value)
-        if data is None or data.shape[0] != 1:
-            return False
-        return self._judge(self.distributed.values[value]) is Status.NEW
 
     def is_scaled(self, operation: Operation) -> bool:
         """Whether the results are the baseline's up to factors that it does not have."""
@@ -173,13 +176,23 @@ class Known:
         return found
 
 
-def _order(layout: Layout, number: int, view: View) -> tuple[int, ...]:
-    """The term's labels in the order of the value's local dimensions."""
-    devices = len(layout.slots(0, layout.blocks[number]))
-    placed = sorted((slot, label) for label, slot in enumerate(view.at) if devices <= slot < FRESH)
-    return tuple([label for _, label in placed])
+Order = tuple[tuple[int, int], ...]
 
 
-def _is_subsequence(short: tuple[int, ...], long: tuple[int, ...]) -> bool:
-    rest = iter(long)
-    return all(label in rest for label in short)
+def _order(layout: Layout, number: int, view: View) -> Order:
+    """The term's labels in the order of the value's local dimensions, each with its dimension."""
+    block = layout.blocks[number]
+    labels = {slot: label for label, slot in enumerate(view.at) if slot < FRESH}
+    return tuple([(labels[s], d) for d in range(1, len(layout.dims)) for s in layout.slots(d, block) if s in labels])
+
+
+def _fits(mine: Order, other: Order) -> bool:
+    """Whether the labels occur in the other in this order, those of different dimensions in different dimensions there, too.
+
+    Dimensions that are merged on our side are no other order; a boundary at another place is one.
+    """
+    where = {label: (position, dim) for position, (label, dim) in enumerate(other)}
+    found = [(where[label], dim) for label, dim in mine if label in where]
+    if len(found) != len(mine):
+        return False
+    return all(a[0] < b[0] and (d == e or a[1] != b[1]) for (a, d), (b, e) in pairwise(found))

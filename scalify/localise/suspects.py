@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalify.localise.known import Known, Status
+from scalify.localise.known import COLLECTIVES, Known, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +73,8 @@ def suspects(lifter: Lifter, known: Known, outputs: Sequence[int]) -> list[Suspe
             continue
         if id(operation) in unknown:
             first.append(Suspect(position, operation))
-        elif not any(o in bad and known.status(o) is not Status.REORDERED for o in operation.operands):
-            reorders = all(known.status(r) is Status.REORDERED for r in operation.results)
+        elif not any(o in bad for o in operation.operands):
+            reorders = operation.opcode not in COLLECTIVES and all(known.status(r) is Status.REORDERED for r in operation.results)
             (last if reorders else found).append(Suspect(position, operation))
     return first + found + last
 
@@ -110,13 +110,3 @@ def origin_of_order(known: Known, value: int) -> Operation | None:
             break
         producer = earlier
     return producer
-
-
-def origin_of_index(known: Known, operation: Operation) -> Operation:
-    """The first operation of index arithmetic, the same on every device, that the baseline does not have."""
-    while True:
-        wrong = [o for o in operation.operands if known.is_strange_index(o)]
-        producer = known.producers.get(wrong[0]) if wrong else None
-        if producer is None or producer.opcode in _GIVEN:
-            return operation
-        operation = producer
