@@ -536,3 +536,60 @@ def test_bitcast_reads_the_memory_of_its_operand(*, copied: bool) -> None:
     assert equal(reshaped, flat(rows, copy=copied))
     assert not equal(flat(rows, copy=True), flat(columns, copy=False))
     assert equal(flat(columns, copy=True), flat(columns, copy=False))
+
+
+@pytest.mark.parametrize(("direction", "right"), [("GE", True), ("LE", True), ("GT", False), ("LT", False)])
+def test_infinite_start_of_a_running_maximum(direction: str, *, right: bool) -> None:
+    """``exp(-inf - max)`` is 0 where each row has an element that the mask lets through, and undefined in a row without one."""
+
+    def rescaled(b: Builder) -> int:
+        x = b.parameter("f32", (4, 4))
+        rows, columns = (b.add("iota", "s32", (4, 4), iota_dimension=d) for d in (0, 1))
+        low = filled(b, -math.inf, dims=(4, 4))
+        kept = b.add("select", "f32", (4, 4), [compared(b, rows, columns, direction), x, low])
+        greatest = reduced(b, kept, "maximum", (1,), -math.inf)
+        return b.like("exponential", b.like("subtract", filled(b, -math.inf), greatest))
+
+    def zero(b: Builder) -> int:
+        b.parameter("f32", (4, 4))
+        return filled(b, 0.0)
+
+    assert equal(zero, rescaled) == right
+
+
+@pytest.mark.parametrize(("least", "right"), [(0, True), (1, True), (-1, False)])
+def test_masked_index_is_not_negative(least: int, *, right: bool) -> None:
+    """``i`` where ``i >= least``, else 0, is not below 0: counting from the end, as array libraries do for negative indices, changes nothing."""
+
+    def masked(b: Builder, x: int) -> int:
+        return b.like("select", compared(b, x, filled(b, least, "s32"), "GE"), x, filled(b, 0, "s32"))
+
+    def wrapped(b: Builder, x: int) -> int:
+        y = masked(b, x)
+        return b.add("select", "s32", N, [compared(b, y, filled(b, 0, "s32"), "LT"), b.like("add", y, filled(b, 7, "s32")), y])
+
+    more = "assume:\n  - {baseline: 0, range: [-9, 9]}"
+    assert equal(of(masked, "s32"), of(wrapped, "s32"), more=more) == right
+
+
+def test_shifts_by_log_sum_exp_do_not_overflow() -> None:
+    """``exp(x - log sum exp(x))`` is at most 1; without the maximum inside the sum that overflows by itself."""
+
+    def softmax(b: Builder, x: int) -> int:
+        e = b.like("exponential", b.like("subtract", x, along(b, reduced(b, x, "maximum", (1,), -math.inf))))
+        return b.like("divide", e, along(b, reduced(b, e, "add", (1,), 0.0)))
+
+    def shifted(b: Builder, x: int) -> int:
+        top = reduced(b, x, "maximum", (1,), -math.inf)
+        inside = reduced(b, b.like("exponential", b.like("subtract", x, along(b, top))), "add", (1,), 0.0)
+        return b.like("exponential", b.like("subtract", x, along(b, b.like("add", top, b.like("log", inside)))))
+
+    def bare(b: Builder, x: int) -> int:
+        inside = reduced(b, b.like("exponential", x), "add", (1,), 0.0)
+        return b.like("exponential", b.like("subtract", x, along(b, b.like("log", inside))))
+
+    def along(b: Builder, x: int) -> int:
+        return b.add("broadcast", "f32", (3, 4), [x], dimensions=(0,))
+
+    assert equal(of(softmax, dims=(3, 4)), of(shifted, dims=(3, 4)))
+    assert not equal(of(softmax, dims=(3, 4)), of(bare, dims=(3, 4)))

@@ -315,6 +315,10 @@ def _exp_atom(store: Store, view: View, c: Number) -> tuple[View, int]:
     if view.term.taint and _is_maximum(view.term):
         store.used.add("finite-maximum")
     if type(c) is int:
+        if view.term.kind == "fn" and view.term.data[0] == "log":
+            (inner,) = arguments(view)
+            if inner.coef > 0 and inner.term.positive:
+                return inner, c
         return function(store, "exp", [view]), c
     return function(store, "exp", [scale(store, view, absolute(c))]), 1 if c > 0 else -1
 

@@ -57,7 +57,8 @@ def _count(slots: dict[int, int]) -> int:
 
 def _compared_labels(term: Term, known: int) -> set[int]:
     """Labels of the term that reach, through terms that the baseline does not have, an equation: ``[label = constant]``, or of short
-    labels with each other (``[block = device + 1]``), which each device compares with a constant of its own."""
+    labels with each other (``[block = device + 1]``), which each device compares with a constant of its own.
+    """
     found: set[int] = set()
     pending: list[tuple[Term, tuple[int, ...]]] = [(term, tuple(range(len(term.sizes))))]
     seen: set[tuple[Term, tuple[int, ...]]] = set()

@@ -49,7 +49,10 @@ def _has_maximum(view: View) -> bool:
 
 def is_bounded(view: View) -> bool:
     """Whether the view is at most a constant: what is added is outweighed by a maximum over it, or bounded itself."""
-    return _Search().bounded(form(view)[0], DEPTH)
+    entries = form(view)[0]
+    if any(t.kind == "infinity" and c < 0 for (t, _), c in entries.items()):
+        return True  # 0, or undefined
+    return _Search().bounded(entries, DEPTH)
 
 
 class _Search:
@@ -69,14 +72,14 @@ class _Search:
         if len(kept) < len(entries) and self.bounded(kept, depth - 1):
             return True
         for key, c in entries.items():
-            if c > 0 and _is_maximum(key[0]):
-                others = {k: v for k, v in entries.items() if k != key}
-                return all(self.bounded(_sum(others, part, -c), depth - 1) for part in _parts(key))
-        for key, c in entries.items():
             if c < 0 and _is_maximum(key[0]):
                 others = {k: v for k, v in entries.items() if k != key}
                 if any(self.bounded(_sum(others, part, -c), depth - 1) for part in _members(key, others)):
                     return True
+        for key, c in entries.items():
+            if c > 0 and _is_maximum(key[0]):
+                others = {k: v for k, v in entries.items() if k != key}
+                return all(self.bounded(_sum(others, part, -c), depth - 1) for part in _parts(key))
         return False
 
 
@@ -91,7 +94,21 @@ def _sum(entries: Form, view: View, weight: Number) -> Form:
 def _is_maximum(term: Term) -> bool:
     if term.kind == "red":
         return bool(term.data[0] == "max")
+    if _is_log_of_sum(term):
+        return True
     return term.kind == "fn" and (term.data[0] == "max" or (term.data[0] == "clamp" and term.data[1][1] is None))
+
+
+def _is_log_of_sum(term: Term) -> bool:
+    """``log(sum exp(x))``: at least every x, and more than the greatest by no more than the logarithm of their number."""
+    if term.kind != "fn" or term.data[0] != "log":
+        return False
+    coef, inner, _ = term.data[2][0]
+    return bool(coef > 0 and inner.kind == "sum" and len(inner.data[0]) == 1 and _is_exponential(*inner.data[0][0][:2]))
+
+
+def _is_exponential(term: Term, exponent: int) -> bool:
+    return exponent > 0 and term.kind == "fn" and term.data[0] == "exp"
 
 
 def _has_low_end(term: Term) -> bool:
@@ -113,16 +130,32 @@ def _below_zero(term: Term) -> bool:
 def _parts(maximum: Key) -> list[View]:
     """Values that a maximum is taken over; of an axis one in a place that is written as a negative slot."""
     term, at = maximum
+    if _is_log_of_sum(term):
+        return [_summand(term, at)]
     if term.kind == "fn":
         return arguments(View(1, term, at))
     _, sign, inner, labels, _ = term.data
     return [View(sign, inner, tuple([at[i] if i < BOUND else _FREE - i for i in labels]))]
 
 
+def _summand(term: Term, at: tuple[int, ...]) -> View:
+    """The x of a ``log(sum exp(x))``, its bound slots negative."""
+    _, summed, outer = term.data[2][0]
+    exponential, exponent, labels = summed.data[0][0]
+    slots = tuple([at[outer[i]] if i < BOUND else _FREE - i for i in labels])
+    view = arguments(View(1, exponential, slots))[0]
+    return View(view.coef * exponent, view.term, view.at)
+
+
+def _bound_count(term: Term) -> int:
+    """How many axes a maximum is taken over."""
+    return len(term.data[2][0][1].data[1]) if _is_log_of_sum(term) else len(term.data[4])
+
+
 def _members(maximum: Key, entries: Form) -> Iterator[View]:
     """Values that a maximum is taken over; of those along an axis the ones that ``entries`` speak of."""
     term, _ = maximum
-    if term.kind == "fn":
+    if term.kind == "fn" and not _is_log_of_sum(term):
         yield from _parts(maximum)
         return
     [(sign, inner, slots)] = _parts(maximum)
@@ -130,7 +163,7 @@ def _members(maximum: Key, entries: Form) -> Iterator[View]:
     for part, where in form(View(sign, inner, slots))[0]:
         for other, there in entries:
             binding = _unified(where, there) if part is other else None
-            if binding is not None and len(binding) == len(term.data[4]) and binding not in seen:
+            if binding is not None and len(binding) == _bound_count(term) and binding not in seen:
                 seen.append(binding)
                 member = tuple([binding.get(s, s) for s in slots])
                 if len(set(member)) == len(member):
