@@ -370,18 +370,6 @@ def _custom_call(side: Side, operation: Operation) -> list[Axes]:
     return [tuple(r) for r in results]
 
 
-@infers("reduce-window")
-def _reduce_window(side: Side, operation: Operation) -> list[Axes]:
-    window = operation.instruction.attributes["window"]
-    first = side.of(operation.operands[0])
-    result = []
-    for d, (axis, w) in enumerate(zip(first, window, strict=True)):
-        n = operation.shapes[0].dims[d]
-        whole = w.size == w.stride == 1 and w.pad_low == w.pad_high == 0
-        result.append(axis if whole or (axis is not None and axis.size == n) else Axis(n) if n > 1 else None)
-    return [tuple(result)] * len(operation.results)
-
-
 @infers("gather")
 def _gather(side: Side, operation: Operation) -> list[Axes]:
     a = operation.instruction.attributes

@@ -232,7 +232,6 @@ def _topk(lifter: Lifter, operation: Operation) -> list[Value]:
     return call(lifter, operation, Batch([{d: d for d in range(rank - 1)}]))
 
 
-@lifts("reduce-window")
 def _reduce_window(lifter: Lifter, operation: Operation) -> list[Value]:
     window = operation.instruction.attributes["window"]
     whole_dims = [d for d, w in enumerate(window) if w.size == w.stride == 1 and w.pad_low == w.pad_high == 0]
@@ -258,4 +257,6 @@ def fallback(lifter: Lifter, operation: Operation) -> list[Value]:
         raise Unsupported(f"{operation.opcode} is no function of its operands alone")
     if operation.opcode == "reduce":
         return variadic_reduce(lifter, operation)
+    if operation.opcode == "reduce-window":
+        return _reduce_window(lifter, operation)
     return whole(lifter, operation)
