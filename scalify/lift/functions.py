@@ -142,6 +142,7 @@ def largest(store: Store, views: Sequence[View]) -> View:
             flat[part] = None
     if len(flat) == 1:
         return next(iter(flat))
+    store.charge(2 * len(flat))
     common = content([absolute(v.coef) for v in flat])
     parts = [scale(store, v, quotient(1, common)) for v in flat]
     parts.sort(key=lambda v: (v.term.id, v.coef, v.at))

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
-from scalify.lift.terms import Labels, Number, Store, Term, View, number, quotient
+from scalify.lift.terms import Labels, Number, Store, Term, View, check_size, number, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -81,11 +81,14 @@ factor_exponentials: list[Callable[[Store, Form, Number], View]] = []
 
 def from_form(store: Store, found: Form, constant: Number) -> View:
     """The normal form of a linear combination of non-``lin`` terms."""
+    store.charge(len(found))
+    check_size(constant)
     entries = [(term, number(c), at) for (term, at), c in found.items() if c]
     if len(entries) != len(found):
         entries += [_indefinite(store, term, at) for (term, at), c in found.items() if not c and term.taint]
     if not entries:
         return View(constant, store.one, ())
+    check_size(entries[0][1])
     if len(entries) == 1 and not constant:
         term, c, at = entries[0]
         return View(c, term, at)

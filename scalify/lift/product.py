@@ -11,10 +11,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from scalify.lift.linear import arrange, combine, scale, zero_times
-from scalify.lift.terms import Labels, Number, Store, Term, View, number
+from scalify.lift.terms import MOST_BITS, Labels, LimitReached, Number, Store, Term, View, check_size, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+MOST_EXPONENT = 1 << 20
+MOST_BITS_OF_BOUNDS = 1024  #: a product whose range has larger ends counts as unbounded
 
 Factor = tuple[Term, int, tuple[int, ...]]
 Powers = dict[tuple[Term, tuple[int, ...], bool], int]
@@ -24,7 +27,10 @@ simplify_guarded: list[Callable[[Store, list[Factor]], tuple[Number, list[Factor
 
 
 def power_of(coef: Number, exponent: int) -> Number:
-    """``coef ** exponent``, exactly."""
+    """``coef ** exponent``, exactly. :raises LimitReached: it has too many digits."""
+    bits = coef.numerator.bit_length() + coef.denominator.bit_length() - 2  # 0 for 1
+    if bits * abs(exponent) > MOST_BITS:
+        raise LimitReached("bits", MOST_BITS)
     return number(Fraction(coef) ** exponent) if exponent < 0 else coef**exponent
 
 
@@ -51,6 +57,8 @@ def multiply(store: Store, parts: Iterable[tuple[View, int]]) -> View:
             powers[key] = powers.get(key, 0) + e * exponent
     if coef == 0 and not tainted:
         return store.constant(0)
+    store.charge(len(powers))
+    check_size(coef)
     return from_factors(store, number(coef), collect(powers))
 
 
@@ -63,6 +71,8 @@ def collect(powers: Powers) -> list[Factor]:
         exponent = power + powers.get((term, at, False), 0) if up and term.positive else power
         if exponent == 0:
             continue
+        if abs(exponent) > MOST_EXPONENT:
+            raise LimitReached("exponent", MOST_EXPONENT)
         found.append((term, 1 if exponent > 0 and term.boolean else exponent, at))
     return found
 
@@ -117,7 +127,7 @@ def _facts(term: Term) -> None:
     term.integer = True
     low = high = 1
     for t, e, _ in factors:
-        if t.low is None or t.high is None:
+        if t.low is None or t.high is None or e * max(t.low.bit_length(), t.high.bit_length()) > MOST_BITS_OF_BOUNDS:
             return
         ends = [t.low**e, t.high**e] + ([0] if t.low < 0 < t.high else [])
         products = [low * min(ends), low * max(ends), high * min(ends), high * max(ends)]

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Number = int | Fraction
 Index = int | tuple[int, ...]
 
+MOST_BITS = 1 << 16  #: of a coefficient
+MOST_WORK = 3_000_000  #: entries of sums, products and maxima that are longer than ``FREE``, whenever one is made
+FREE = 64
 FRESH = 1 << 24  #: slots of bound variables start here
 BOUND = 1 << 16  #: labels of bound variables inside a node start here
 
@@ -82,6 +85,13 @@ def absolute(value: Number) -> Number:
     return -value if value < 0 else value
 
 
+def check_size(value: Number) -> None:
+    """:raises LimitReached: a number of so many digits that arithmetic on it takes long."""
+    bits = value.numerator.bit_length() + value.denominator.bit_length()
+    if bits > MOST_BITS:
+        raise LimitReached("bits", MOST_BITS)
+
+
 def quotient(a: Number, b: Number) -> Number:
     """``a / b``, exactly."""
     if b == 1:
@@ -123,6 +133,7 @@ class Store:
         self.used: set[str] = set()  # laws with assumptions that some proof leaned on
         self.slot_sizes: dict[int, int] = {}  # of bound slots and mesh factors
         self.limit = limit
+        self._work = 0
         self.one = self.node("one", (), (), _make_one)
 
     def node(self, kind: str, data: Any, sizes: tuple[int, ...], fill: Callable[[Term], None] | None = None) -> Term:
@@ -138,6 +149,16 @@ class Store:
             self._known[key] = term
             self.terms.append(term)
         return term
+
+    def charge(self, entries: int) -> None:
+        """Counts the entries of a long sum, product or maximum: each operation on one costs as much as it is long.
+
+        :raises LimitReached: there were too many.
+        """
+        if entries > FREE:
+            self._work += entries
+            if self._work > MOST_WORK:
+                raise LimitReached("work", MOST_WORK)
 
     def fresh(self, size: int) -> int:
         """A new bound slot."""
