@@ -27,7 +27,7 @@ def outputs(window: WindowDimension, size: int) -> int:
     return max(0, (padded - (window.size - 1) * window.rhs_dilate - 1) // window.stride + 1)
 
 
-def line(b: Builder, x: int, kernel: int, window: WindowDimension, **more: int) -> None:
+def line(b: Builder, x: int, kernel: int, window: WindowDimension, **more: Any) -> None:
     batch, size, _ = b.shape(x).dims
     dims = (batch // more.get("batch_group_count", 1), outputs(window, size), b.shape(kernel).dims[2])
     if 0 not in dims:
