@@ -16,7 +16,7 @@ from scalify.lift.terms import MOST_BITS, Labels, LimitReached, Number, Store, T
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-MOST_EXPONENT = 1 << 20
+MOST_EXPONENT_BITS = 2048  #: masks like -1e30 are exponents of exp(1)
 MOST_BITS_OF_BOUNDS = 1024  #: a product whose range has larger ends counts as unbounded
 
 Factor = tuple[Term, int, tuple[int, ...]]
@@ -71,8 +71,8 @@ def collect(powers: Powers) -> list[Factor]:
         exponent = power + powers.get((term, at, False), 0) if up and term.positive else power
         if exponent == 0:
             continue
-        if abs(exponent) > MOST_EXPONENT:
-            raise LimitReached("exponent", MOST_EXPONENT)
+        if exponent.bit_length() > MOST_EXPONENT_BITS:
+            raise LimitReached("exponent-bits", MOST_EXPONENT_BITS)
         found.append((term, 1 if exponent > 0 and term.boolean else exponent, at))
     return found
 
