@@ -15,7 +15,7 @@ from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
 from scalify.prove.overflow import unguarded
 from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
-from scalify.report.model import Output, Report, Stats, Stopped, StopReason, Verdict
+from scalify.report.model import Finding, Output, Report, Stats, Stopped, StopReason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,17 +76,23 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
     start = time.perf_counter()
     try:
         pair = lift_pair(
-            baseline, distributed, relation, limit=limits["terms"], registry=options.registry, exact=options.precision == "exact"
+            baseline,
+            distributed,
+            relation,
+            limit=limits["terms"],
+            operations=limits["operations"],
+            registry=options.registry,
+            exact=options.precision == "exact",
         )
         lifted = time.perf_counter()
         proof = prove(pair, limits, lambda: _rules(options))
         pair = proof.pair
+        risky = unguarded(pair.baseline, pair.distributed)
     except LimitReached as reached:
         return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
     proved = time.perf_counter()
     failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
-    risky = unguarded(pair.baseline, pair.distributed)
-    findings = find(pair, failing, options.source_root, risky)
+    findings = _findings(pair, failing, options, risky)
     seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": time.perf_counter() - proved}
     return Report(
         verdict=Verdict.UNVERIFIED if failing or risky else Verdict.VERIFIED,
@@ -96,6 +102,13 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
         stopped=_reason(pair, proof) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
         stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
+
+
+def _findings(pair: Pair, failing: Sequence[int], options: Options, risky: Sequence[Operation]) -> tuple[Finding, ...]:
+    try:
+        return find(pair, failing, options.source_root, risky)
+    except LimitReached:
+        return ()  # the verdict stands; the report has the limit that the proof itself reached, if any
 
 
 def _rules(options: Options) -> tuple[Rule, ...]:

@@ -18,7 +18,7 @@ from scalify.lift.lifter import Layouts, Lifter
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import multiply
-from scalify.lift.program import Operation, flatten
+from scalify.lift.program import MOST_OPERATIONS, Operation, flatten
 from scalify.lift.terms import Laws, Store, View
 from scalify.lift.transfer.collective import reduce_devices
 from scalify.lift.transfer.movement import inside
@@ -66,18 +66,19 @@ def lift_pair(
     registry: Registry = BUILT_IN,
     *,
     exact: bool = False,
+    operations: int = MOST_OPERATIONS,
 ) -> Pair:
     """Both modules lifted into one store, the baseline first; ``registry`` gives the meaning of custom calls.
 
     :raises HloError: a module that cannot be inlined. :raises RelationError: a relation that contradicts the shapes.
-    :raises LimitReached: more nodes than ``limit``.
+    :raises LimitReached: more nodes than ``limit``, or a module of more operations than ``operations``.
     """
-    builder = _Builder(baseline, distributed, relation, registry)
+    builder = _Builder(baseline, distributed, relation, registry, operations)
     return builder.lift(Store(laws, limit), exact=exact)
 
 
 class _Builder:
-    def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry) -> None:
+    def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry, most: int) -> None:
         self.relation = relation
         mesh = relation.mesh
         self.places = module_positions(mesh, len(distributed))
@@ -91,8 +92,8 @@ class _Builder:
         device = Axis(mesh.size) if mesh.size > 1 else None
         self.ids = ids if relation.same_mesh else [ids[0] if mesh.size == 1 else 0]
         small = {p: v for p, v in data.items() if _integer(v)}
-        left = flatten(baseline, self.ids, small, registry)
-        right = flatten(collate(distributed, mesh), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry)
+        left = flatten(baseline, self.ids, small, registry, most)
+        right = flatten(collate(distributed, mesh), ids, {q: v for q, v in self.known_inputs.items() if _integer(v)}, registry, most)
         self.data = data
         self.baseline = Side(
             left, device if relation.same_mesh else None, positions if relation.same_mesh else {self.ids[0]: 0}, self.demands

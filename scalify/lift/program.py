@@ -31,8 +31,9 @@ Array = npt.NDArray[Any]
 Tree = Any  # a value number, a tuple of trees, or None for a token
 
 MOST_KNOWN = 1 << 14  #: elements, all devices together, of an integer value that is evaluated
-MOST_OPERATIONS = 200_000  #: with loops written out
-MOST_STEPS = 1_000_000  #: instructions visited, also those that leave no operation: calls, tuples, conditions of loops
+MOST_EVALUATED = 1 << 24  #: elements of all these values together
+MOST_OPERATIONS = 80_000  #: with loops written out
+STEPS = 3  #: instructions visited for each of them, also those that leave no operation: calls, tuples, conditions of loops
 MOST_TRIPS = 4096
 DEPTH = 64
 
@@ -85,25 +86,33 @@ class Program:
         return len(self.shapes) - 1
 
 
-def flatten(module: Module, device_ids: Sequence[int], known: Mapping[int, Array] | None = None, registry: Registry = BUILT_IN) -> Program:
+def flatten(
+    module: Module,
+    device_ids: Sequence[int],
+    known: Mapping[int, Array] | None = None,
+    registry: Registry = BUILT_IN,
+    most: int = MOST_OPERATIONS,
+) -> Program:
     """The program of a module that runs on ``device_ids`` (in the order of mesh positions).
 
     ``known`` gives the data of parameters that are known, ``[devices, *dims]`` or ``[1, *dims]``; ``registry`` the meaning of custom calls.
 
     :raises HloError: calls nested too deeply, tuples inside tuples at the root.
-    :raises LimitReached: more operations than can be handled.
+    :raises LimitReached: more operations than ``most``.
     """
-    return _Flattener(expand(module, registry), device_ids, known or {}).program
+    return _Flattener(expand(module, registry), device_ids, known or {}, most).program
 
 
 class _Flattener:
-    def __init__(self, module: Module, device_ids: Sequence[int], known: Mapping[int, Array]) -> None:
+    def __init__(self, module: Module, device_ids: Sequence[int], known: Mapping[int, Array], most: int) -> None:
+        self.most = most
         self.module = module
         self.program = Program(module, len(device_ids))
         machine = Machine(module, len(device_ids), Budget(), "f64", _no_calls)
         self.scope = Scope(machine, np.asarray(device_ids, dtype=np.int64))
         self.given = known
         self.steps = 0
+        self.evaluated = 0  # elements
         entry = module.entry
         arguments: list[Tree] = []
         for number, shape in enumerate(module.parameter_shapes):
@@ -141,8 +150,8 @@ class _Flattener:
         program.shapes.extend(shapes)
         results = tuple(range(first, first + len(shapes)))
         program.operations.append(Operation(instruction.opcode, instruction, operands, results, shapes, computations))
-        if len(program.operations) > MOST_OPERATIONS:
-            raise LimitReached("operations", MOST_OPERATIONS)
+        if len(program.operations) > self.most:
+            raise LimitReached("operations", self.most)
         return results
 
     # -- computations ----------------------------------------------------------------------------------------------------
@@ -150,8 +159,8 @@ class _Flattener:
         if depth > DEPTH:
             raise HloError(f"calls are nested deeper than {DEPTH}", computation.name)
         self.steps += len(computation.instructions)
-        if self.steps > MOST_STEPS:
-            raise LimitReached("steps", MOST_STEPS)
+        if self.steps > STEPS * self.most:
+            raise LimitReached("operations", self.most)
         values: list[Tree] = []
         for instruction in computation.instructions:
             values.append(self._instruction(instruction, values, arguments, depth))
@@ -275,6 +284,9 @@ class _Flattener:
                 known[result] = np.asarray(instruction.literal)[None]
             return
         if shape.size * self.program.devices > MOST_KNOWN or any(o not in known for o in operands):
+            return
+        self.evaluated += shape.size * self.program.devices
+        if self.evaluated > MOST_EVALUATED:
             return
         if instruction.opcode not in HANDLERS or instruction.calls:
             return

@@ -28,7 +28,7 @@ Number = int | Fraction
 Index = int | tuple[int, ...]
 
 MOST_BITS = 1 << 16  #: of a coefficient
-MOST_WORK = 3_000_000  #: entries of sums, products and maxima that are longer than ``FREE``, whenever one is made
+MOST_WORK = 1_000_000  #: entries of sums, products and maxima that are longer than ``FREE``, whenever one is made
 FREE = 64
 FRESH = 1 << 24  #: slots of bound variables start here
 BOUND = 1 << 16  #: labels of bound variables inside a node start here

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
     from scalify.lift.terms import Number, Term
 
-BUDGET = 30_000  #: operations lifted again, all attempts together
+BUDGET = 12_000  #: blocks of values lifted again, all attempts together
 COUNTERPARTS = 4
 
 
@@ -237,7 +237,7 @@ class Repairs:
         for operation in lifter.program.operations:
             if not any(o in saved for o in operation.operands) or any(r in saved for r in operation.results):
                 continue
-            self.left -= 1
+            self.left -= sum([lifter.values[r].layout.count for r in operation.results])
             before = {r: lifter.values[r] for r in operation.results}
             lifter.lift(operation)
             if any(lifter.values[r] != v for r, v in before.items()):

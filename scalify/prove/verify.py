@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scalify.lift.pair import Claim, Pair, claimed
+from scalify.lift.program import MOST_OPERATIONS
 from scalify.prove.instances import equal_by_instances
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     Rules = Callable[[], Sequence[Rule]]
 
-DEFAULT_LIMITS: Mapping[str, int] = {"terms": 2_000_000, "instances": 20_000, "obligations": 16, "sweep": 24}
+DEFAULT_LIMITS: Mapping[str, int] = {"operations": MOST_OPERATIONS, "terms": 2_000_000, "instances": 20_000, "obligations": 16, "sweep": 24}
 """Counted limits, by the names that ``--limit`` takes."""
 
 

@@ -6,6 +6,7 @@ the operation sees them, and which part of the result it is. So two of them are 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product as combinations
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.module import Computation, Module, ReplicaGroups
 from scalify.lift.atoms import opaque
 from scalify.lift.collate import PER_DEVICE
-from scalify.lift.terms import View
+from scalify.lift.terms import View, bounds, is_integer
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
@@ -76,9 +77,15 @@ def computation_key(module: Module, computation: Computation) -> Hashable:
         if missing:
             pending += [module.computations[c] for c in missing]
             continue
-        found[top.name] = _structure(top, found)
+        if top.name not in found:
+            found[top.name] = _digest(_structure(top, found))
         pending.pop()
     return found[computation.name]
+
+
+def _digest(rows: Hashable) -> str:
+    """A name of constant length: computations that call each other many times would nest without bound."""
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
 def _structure(computation: Computation, known: Mapping[str, Hashable]) -> Hashable:
@@ -133,7 +140,7 @@ def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = Non
     found = []
     for number, result in enumerate(operation.results):
         target = lifter.layout_of(result)
-        limits = lifter.integer_limits(result)
+        limits = _chosen_limits(lifter, operation, number, operands) or lifter.integer_limits(result)
         kind = _result_kind(lifter, operation, result, batch)
         views = []
         for where in range(target.count):
@@ -145,6 +152,35 @@ def call(lifter: Lifter, operation: Operation, batch: Batch, key: Hashable = Non
             views.append(opaque(lifter.store, name, [(v, core) for v, core, _ in arguments], places, sizes, limits))
         found.append(lifter.value(target, views))
     return found
+
+
+def _chosen_limits(lifter: Lifter, operation: Operation, number: int, operands: Sequence[Value]) -> tuple[int, int] | None:
+    """The integer range of a result of a reduction that only chooses among its operands, as argmax does: theirs, all together."""
+    if operation.opcode != "reduce" or not _chooses(operation.computations[0], number, len(operation.results)):
+        return None
+    found = [bounds(v) for k in (number, number + len(operation.results)) for v in operands[k].views]
+    if any(f is None for f in found) or not all(is_integer(v) for k in (number, number + len(operation.results)) for v in operands[k].views):
+        return None
+    return min(int(f[0]) for f in found if f), max(int(f[1]) for f in found if f)
+
+
+def _chooses(computation: Computation, number: int, count: int) -> bool:
+    """Whether one result of a reducer is always one of the two values that it is given for it."""
+    instructions = computation.instructions
+    root = instructions[computation.root]
+    pending = [root.operands[number]] if root.opcode == "tuple" else [computation.root]
+    seen: set[int] = set()
+    while pending:
+        where = pending.pop()
+        if where in seen:
+            continue
+        seen.add(where)
+        top = instructions[where]
+        if top.opcode in ("select", "minimum", "maximum"):
+            pending += top.operands[1 if top.opcode == "select" else 0 :]
+        elif top.opcode != "parameter" or top.attributes["index"] not in (number, number + count):
+            return False
+    return True
 
 
 def _result_kind(lifter: Lifter, operation: Operation, result: int, batch: Batch) -> Hashable:
