@@ -8,6 +8,7 @@ all others are batch labels. A parameter has no arguments. Two ``at`` nodes with
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.instance import child, compose, oriented, rebuilds
 from scalify.lift.linear import combine, scale
 from scalify.lift.product import all_of
-from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
+from scalify.lift.terms import BOUND, TABLE, Index, Labels, Number, Store, Term, View, number
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -89,7 +90,7 @@ def opaque(
     where = tuple([labels.index(entry) for entry in index])
 
     def fill(term: Term) -> None:
-        term.taint = any(view.term.taint for view, _ in arguments)
+        term.taint = limits is None and any(view.term.taint for view, _ in arguments)  # an integer is never infinite
         if limits is not None:
             term.integer = True
             term.low, term.high = limits
@@ -155,6 +156,8 @@ def from_array(store: Store, values: Array, slots: Sequence[int]) -> View:
     """
     values = np.asarray(values)
     slots = list(slots)
+    if values.size > TABLE:
+        store.charge_table(values.size)
     keep = [d for d in range(values.ndim) if values.shape[d] > 1 and not _constant_along(values, d)]
     values = values[tuple([slice(None) if d in keep else 0 for d in range(values.ndim)])]
     slots = [slots[d] for d in keep]
@@ -243,6 +246,7 @@ def _rebuild_dense(store: Store, term: Term, binding: tuple[Index, ...]) -> View
     values: Array = store.memo[term.data[0]]
     sizes = _sizes(store, term, binding)
     names = list(sizes)
+    store.charge_table(prod(sizes.values()))
     grids = dict(zip(names, np.meshgrid(*[np.arange(sizes[s]) for s in names], indexing="ij", sparse=True), strict=True)) if names else {}
     picked = values[tuple([_position(store, entry, grids) for entry in binding])]
     return from_array(store, np.broadcast_to(picked, [sizes[s] for s in names]), names)

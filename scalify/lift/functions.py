@@ -31,11 +31,13 @@ def function(store: Store, name: str, arguments: Sequence[View], attribute: Hash
     return View(1, term, tuple(labels.slots))
 
 
+_DEFINITE = frozenset({"bits", "trunc"})  #: integers, whatever their operands are
+
 # -- facts ------------------------------------------------------------------------------------------------------------
 def _facts(term: Term) -> None:
     name, attribute, arguments = term.data
     views = [View(c, t, ()) for c, t, _ in arguments]
-    term.taint = _improper(name, views) or any(t.taint for _, t, _ in arguments)
+    term.taint = _improper(name, views) or (name not in _DEFINITE and any(t.taint for _, t, _ in arguments))
     term.positive = (name in ("exp", "logistic") and (not term.taint or _is_maximum(views[0].term))) or (
         name in ("sqrt", "select", "max") and all(c > 0 and t.positive for c, t, _ in arguments[1 if name == "select" else 0 :])
     )
@@ -287,10 +289,10 @@ def arguments(view: View) -> list[View]:
 
 
 # -- exp and log ---------------------------------------------------------------------------------------------------------
-def exponential(store: Store, view: View) -> View:
+def exponential(store: Store, view: View, depth: int = 0) -> View:
     """``exp``, as a homomorphism from sums to products: ``exp(sum of c x) = product of exp(|c| x) ** sign(c)``.
 
-    True for finite x. ``exp`` of a masking ``-inf`` is 0 and goes through select.
+    True for finite x. ``exp`` of a masking ``-inf`` is 0 and goes through select, for as many selects inside each other as ``MOST_NESTED``.
     """
     if not store.laws.exponential:
         return store.constant(1) if view.coef == 0 else function(store, "exp", [view])
@@ -299,20 +301,23 @@ def exponential(store: Store, view: View) -> View:
         return function(store, "exp", [view])  # -inf may meet inf
     parts: list[tuple[View, int]] = []
     if constant:
-        parts.append(_exp_atom(store, store.constant(1), constant))
+        parts.append(_exp_atom(store, store.constant(1), constant, depth))
     for (term, at), c in entries.items():
         if term.kind == "infinity" and c < 0:
             return store.constant(0)
-        parts.append(_exp_atom(store, View(1, term, at), c))
+        parts.append(_exp_atom(store, View(1, term, at), c, depth))
     if len(parts) > 1:
         store.used.add("exp-homomorphism")
     return product.multiply(store, parts)
 
 
-def _exp_atom(store: Store, view: View, c: Number) -> tuple[View, int]:
-    if view.term.kind == "fn" and view.term.data[0] == "select":
+MOST_NESTED = 8
+
+
+def _exp_atom(store: Store, view: View, c: Number, depth: int) -> tuple[View, int]:
+    if view.term.kind == "fn" and view.term.data[0] == "select" and depth < MOST_NESTED:
         p, a, b = arguments(view)
-        return select(store, p, exponential(store, scale(store, a, c)), exponential(store, scale(store, b, c))), 1
+        return select(store, p, exponential(store, scale(store, a, c), depth + 1), exponential(store, scale(store, b, c), depth + 1)), 1
     if view.term.taint and _is_maximum(view.term):
         store.used.add("finite-maximum")
     if type(c) is int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby, permutations
 from itertools import product as cartesian
+from math import prod
 
 import numpy as np
 
@@ -83,6 +84,7 @@ def _rebuild(store: Store, term: Term, pattern: tuple[Index, ...]) -> View:
         if missing:
             stack.extend(missing)
             continue
+        store.spend("substitutions")
         store.memo[key] = REBUILD[top.kind](store, top, binding)
         stack.pop()
     found: View = store.memo[term, pattern]
@@ -156,6 +158,7 @@ def compose(store: Store, entry: Index, binding: tuple[Index, ...], size: int) -
         for slot, length in _slots_of(store, index, table.shape[position]):
             slots.setdefault(slot, length)
     names = list(slots)
+    store.charge_table(prod(slots.values()))
     grids = dict(zip(names, np.meshgrid(*[np.arange(slots[s]) for s in names], indexing="ij", sparse=True), strict=True)) if names else {}
     picked = table[tuple([_evaluate(store, index, grids) for index in inner])]
     shape = tuple(slots[s] for s in names)

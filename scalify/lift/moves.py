@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product as combinations
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift.instance import substitute
@@ -80,6 +81,7 @@ def move(store: Store, value: Value, target: Layout, sources: Sequence[Source]) 
 
 def _moved(store: Store, value: Value, picks: list[Pick]) -> View:
     found = []
+    store.spend("moves", len(picks))
     for where, change, conditions in picks:
         view = value.views[where]
         if change:
@@ -93,6 +95,7 @@ def _picks(store: Store, layout: Layout, target: Layout, sources: Sequence[Sourc
     plan = []
     for block in target.blocks:
         options = [locate(store, parts[s.dims], *digits_of(target, block, s)) for s in sources]
+        store.spend("moves", prod(map(len, options)))
         plan.append([_pick(layout, sources, places) for places in combinations(*options)])
     return plan
 

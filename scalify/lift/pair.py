@@ -19,7 +19,7 @@ from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import multiply
 from scalify.lift.program import MOST_OPERATIONS, Operation, flatten
-from scalify.lift.terms import Laws, Store, View
+from scalify.lift.terms import Laws, LimitReached, Store, View
 from scalify.lift.transfer.collective import reduce_devices
 from scalify.lift.transfer.movement import inside
 from scalify.relation.execute import apply
@@ -80,6 +80,7 @@ def lift_pair(
 class _Builder:
     def __init__(self, baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry, most: int) -> None:
         self.relation = relation
+        self.most = most
         mesh = relation.mesh
         self.places = module_positions(mesh, len(distributed))
         ids = list(mesh.device_ids)
@@ -124,6 +125,8 @@ class _Builder:
     # -- the relation as operations --------------------------------------------------------------------------------------------
     def _run(self, side: Side, opcode: str, operands: Sequence[int], shape: Shape, **attributes: Any) -> int:
         program = side.program
+        if len(program.operations) >= 2 * self.most:  # the module's own, and the relation's
+            raise LimitReached("operations", self.most)
         value = program.value(shape)
         instruction = Instruction("relation", opcode, shape, (), attributes)
         program.operations.append(Operation(opcode, instruction, tuple(operands), (value,), (shape,)))

@@ -45,6 +45,7 @@ def locate(store: Store, source: Sequence[Alternative], base: int, digits: Digit
         count *= n
     if count > MOST_ENTRIES:
         raise LimitReached("table", MOST_ENTRIES)
+    store.charge_table(count)
     values = np.full(sizes, base, dtype=np.int64)
     for d, (_, n, c) in enumerate(digits):
         values += c * np.arange(n).reshape([-1 if i == d else 1 for i in range(len(sizes))])
@@ -77,6 +78,7 @@ def locate_table(store: Store, source: Sequence[Alternative], values: npt.NDArra
     """The same for indices given one by one, as an array with a dimension for each slot."""
     places = []
     for choice, alternative in enumerate(source):
+        store.charge_table(values.size)
         inside, parts = _digits_of(alternative, values)
         if not inside.any():
             continue

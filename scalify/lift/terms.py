@@ -28,7 +28,10 @@ Number = int | Fraction
 Index = int | tuple[int, ...]
 
 MOST_BITS = 1 << 16  #: of a coefficient
-MOST_WORK = 1_000_000  #: entries of sums, products and maxima that are longer than ``FREE``, whenever one is made
+#: what a run may spend: entries of sums, products and maxima longer than ``FREE``, of index tables and data, blocks that are moved, and
+#: terms rebuilt with other indices. Graphs of whole models take a few percent of it; what takes it all would take minutes.
+BUDGETS = {"entries": 500_000, "tables": 40_000_000, "moves": 50_000, "substitutions": 60_000}
+TABLE = 200  #: entries that a table counts for at least
 FREE = 64
 FRESH = 1 << 24  #: slots of bound variables start here
 BOUND = 1 << 16  #: labels of bound variables inside a node start here
@@ -133,7 +136,7 @@ class Store:
         self.used: set[str] = set()  # laws with assumptions that some proof leaned on
         self.slot_sizes: dict[int, int] = {}  # of bound slots and mesh factors
         self.limit = limit
-        self._work = 0
+        self.spent = dict.fromkeys(BUDGETS, 0)
         self.one = self.node("one", (), (), _make_one)
 
     def node(self, kind: str, data: Any, sizes: tuple[int, ...], fill: Callable[[Term], None] | None = None) -> Term:
@@ -150,15 +153,20 @@ class Store:
             self.terms.append(term)
         return term
 
-    def charge(self, entries: int) -> None:
-        """Counts the entries of a long sum, product or maximum: each operation on one costs as much as it is long.
+    def spend(self, what: str, amount: int = 1) -> None:
+        """Counts work of one kind. :raises LimitReached: more than :data:`BUDGETS` has of it."""
+        self.spent[what] += amount
+        if self.spent[what] > BUDGETS[what]:
+            raise LimitReached(what, BUDGETS[what])
 
-        :raises LimitReached: there were too many.
-        """
+    def charge(self, entries: int) -> None:
+        """Counts the entries of a sum, product or maximum where it is long: each operation on one costs as much as it is long."""
         if entries > FREE:
-            self._work += entries
-            if self._work > MOST_WORK:
-                raise LimitReached("work", MOST_WORK)
+            self.spend("entries", entries)
+
+    def charge_table(self, entries: int) -> None:
+        """Counts the entries of a table that is about to be made or looked through."""
+        self.spend("tables", entries + TABLE)
 
     def fresh(self, size: int) -> int:
         """A new bound slot."""

@@ -77,8 +77,7 @@ def test_calls_that_nest_too_deeply() -> None:
         flatten(module, [0])
 
 
-def test_calls_that_double_at_every_level_stop_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MOST_OPERATIONS", 1000)
+def test_calls_that_double_at_every_level_stop_at_the_limit() -> None:
     b = Builder()
     function(b, "f0")
     for k in range(1, 40):
@@ -88,7 +87,7 @@ def test_calls_that_double_at_every_level_stop_at_the_limit(monkeypatch: pytest.
             p = inner.add("call", "f32", (), [p], calls=[f"f{k - 1}"])
         inner.end(p)
     with pytest.raises(LimitReached) as caught:
-        flatten(b.build(b.add("call", "f32", (), [b.parameter("f32", ())], calls=["f39"])), [0])
+        flatten(b.build(b.add("call", "f32", (), [b.parameter("f32", ())], calls=["f39"])), [0], most=1000)
     assert (caught.value.name, caught.value.limit) == ("operations", 1000)
 
 
