@@ -80,7 +80,7 @@ def _rebuild(store: Store, term: Term, pattern: tuple[Index, ...]) -> View:
         if key in store.memo:
             stack.pop()
             continue
-        missing = [need for need in _operands(top, binding) if need not in store.memo]
+        missing = [need for need in _operands(store, top, binding) if need not in store.memo]
         if missing:
             stack.extend(missing)
             continue
@@ -91,10 +91,12 @@ def _rebuild(store: Store, term: Term, pattern: tuple[Index, ...]) -> View:
     return found
 
 
-def _operands(term: Term, binding: tuple[Index, ...]) -> list[tuple[Term, tuple[Index, ...]]]:
+def _operands(store: Store, term: Term, binding: tuple[Index, ...]) -> list[tuple[Term, tuple[Index, ...]]]:
     """The operand instances that rebuilding needs and that are not just the operand itself."""
     found = []
-    for operand, labels in OPERANDS[term.kind](term):
+    operands = OPERANDS[term.kind](term)
+    store.charge(len(operands))
+    for operand, labels in operands:
         entries = tuple([FRESH + label if label >= BOUND else binding[label] for label in labels])
         if not _plain(entries):
             names: dict[int, int] = {}
