@@ -593,3 +593,65 @@ def test_shifts_by_log_sum_exp_do_not_overflow() -> None:
 
     assert equal(of(softmax, dims=(3, 4)), of(shifted, dims=(3, 4)))
     assert not equal(of(softmax, dims=(3, 4)), of(bare, dims=(3, 4)))
+
+
+@pytest.mark.parametrize(("low", "high", "right"), [(0, 8, True), (0, 9, False), (-1, 8, False)])
+def test_log_softmax_looked_up(low: int, high: int, *, right: bool) -> None:
+    """``sum_v [v = t] (x_v - c)`` is ``x_t - c`` where t is surely one of the v."""
+
+    def looked_up(*, shifted_first: bool) -> Graph:
+        def graph(b: Builder) -> int:
+            x, c = b.parameter("f32", (3, 8)), b.parameter("f32", (3,))
+            t = b.add("broadcast", "s32", (3, 8), [b.parameter("s32", (3,))], dimensions=(0,))
+            hit = compared(b, b.add("iota", "s32", (3, 8), iota_dimension=1), t, "EQ")
+            y = b.like("subtract", x, b.add("broadcast", "f32", (3, 8), [c], dimensions=(0,))) if shifted_first else x
+            found = reduced(b, b.add("select", "f32", (3, 8), [hit, y, filled(b, 0.0, dims=(3, 8))]), "add", (1,), 0.0)
+            return found if shifted_first else b.like("subtract", found, c)
+
+        return graph
+
+    more = f"assume:\n  - {{baseline: 2, range: [{low}, {high}]}}"
+    assert equal(looked_up(shifted_first=True), looked_up(shifted_first=False), inputs=";;", more=more) == right
+
+
+@pytest.mark.parametrize(("high", "right"), [(8, True), (9, False)])
+def test_each_position_belongs_to_one_device(high: int, *, right: bool) -> None:
+    """``[4 r <= t][t <= 4 r + 3]`` holds on exactly one of two devices where ``0 <= t < 8``."""
+
+    def one(b: Builder) -> int:
+        b.parameter("s32", N)
+        return filled(b, 1, "s32")
+
+    def counted(b: Builder) -> int:
+        t = b.parameter("s32", N)
+        r = b.add("convert", "s32", (), [b.add("partition-id", "u32", (), [])])
+        start = b.broadcast(b.like("multiply", r, b.constant("s32", 4)), N)
+        own = b.like("and", compared(b, t, start, "GE"), compared(b, t, b.like("add", start, filled(b, 3, "s32")), "LE"))
+        mine = b.add("convert", "s32", N, [own])
+        return b.add("all-reduce", "s32", N, [mine], calls=[b.reducer("add", "s32")], replica_groups=((0, 1),))
+
+    more = f"assume:\n  - {{baseline: 0, range: [0, {high}]}}"
+    assert equal(one, counted, mesh="{d: 2}", more=more) == right
+
+
+@pytest.mark.parametrize("chooses", [True, False])
+def test_argmax_is_a_position(*, chooses: bool) -> None:
+    """A reduction that chooses among positions gives one of them; one that adds to them need not."""
+
+    def graph(b: Builder, *, wrap: bool) -> int:
+        x = b.parameter("f32", (3, 8))
+        places = b.add("iota", "s32", (3, 8), iota_dimension=1)
+        inner = b.computation("pick")
+        a, i, c, j = (inner.parameter(t) for t in ("f32", "s32", "f32", "s32"))
+        first = inner.add("compare", "pred", (), [a, c], direction="GE")
+        second = j if chooses else inner.add("subtract", "s32", (), [i, j])
+        inner.end(inner.tuple(inner.add("select", "f32", (), [first, a, c]), inner.add("select", "s32", (), [first, i, second])))
+        shape = Shape("tuple", elements=(Shape("f32", (3,)), Shape("s32", (3,))))
+        both = b.add(
+            "reduce", shape, (), [x, places, b.constant("f32", -math.inf), b.constant("s32", 0)], calls=["pick"], dimensions=(1,)
+        )
+        found = b.add("get-tuple-element", "s32", (3,), [both], index=1)
+        below = compared(b, found, filled(b, 0, "s32", (3,)), "LT")
+        return b.like("select", below, b.like("add", found, filled(b, 8, "s32", (3,))), found) if wrap else found
+
+    assert equal(lambda b: graph(b, wrap=False), lambda b: graph(b, wrap=True)) == chooses

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scalify.lift import product
 from scalify.lift.instance import child, rebuilds, substitute
 from scalify.lift.linear import arrange, combine, scale, sizes_of
-from scalify.lift.onehot import solve
+from scalify.lift.onehot import hits, solve
 from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
 
 if TYPE_CHECKING:
@@ -110,19 +110,32 @@ def _eliminate(store: Store, factors: list[Factor], bound: dict[int, int]) -> Vi
 
 
 def _distribute(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
-    """Multiply out a linear combination whose parts all select one value of a bound label (a stack of parts)."""
+    """Multiply out a linear combination whose parts all select one value of a bound label (a stack of parts), or that is looked up at one."""
     for position, (term, exponent, at) in enumerate(factors):
-        if exponent != 1 or term.kind != "lin" or term.data[1] or len(term.data[0]) > MOST_TERMS:
+        if exponent != 1 or term.kind != "lin" or len(term.data[0]) > MOST_TERMS:
             continue
-        if not all(_selects(t, tuple([at[i] for i in labels]), bound) for t, _, labels in term.data[0]):
+        others = factors[:position] + factors[position + 1 :]
+        stack = not term.data[1] and all(_selects(t, tuple([at[i] for i in labels]), bound) for t, _, labels in term.data[0])
+        if not stack and not _looked_up(term, at, others, bound):
             continue
-        rest = [(View(1, t, a), e) for t, e, a in factors[:position] + factors[position + 1 :]]
+        rest = [(View(1, t, a), e) for t, e, a in others]
         parts = []
         for t, c, labels in term.data[0]:
             view = product.multiply(store, [(View(1, t, tuple([at[i] for i in labels])), 1), *rest])
             parts.append((c, total(store, view, bound)))
+        if term.data[1]:
+            parts.append((term.data[1], total(store, product.multiply(store, rest), bound)))
         return combine(store, parts)
     return None
+
+
+def _looked_up(term: Term, at: tuple[int, ...], others: list[Factor], bound: Mapping[int, int]) -> bool:
+    """Whether a linear combination, some parts of which are the same everywhere, is only read where conditions on its bound labels hold."""
+    own = {s for s in at if s in bound}
+    if not own or (not term.data[1] and all(own <= {at[i] for i in labels} for _, _, labels in term.data[0])):
+        return False
+    conditions = [a for t, _, a in others if t.kind in ("eq0", "ge0") and not own.isdisjoint(a)]
+    return own <= {s for a in conditions for s in a} and all(t.kind in ("eq0", "ge0") or own.isdisjoint(a) for t, _, a in others)
 
 
 def _selects(term: Term, at: tuple[int, ...], bound: Mapping[int, int]) -> bool:
@@ -153,6 +166,10 @@ def _components(store: Store, factors: list[Factor], bound: Mapping[int, int]) -
 
 
 def _component(store: Store, factors: list[Factor], bound: Mapping[int, int]) -> View:
+    if len(factors) <= 2 and factors[0][0].kind in ("eq0", "ge0") and store.laws.one_hot:
+        found = hits(store, factors, bound)
+        if found is not None:
+            return found
     entries = arrange(factors)  # type: ignore[arg-type]
     free, inner = Labels(), Labels()
     data = tuple([(t, e, tuple([BOUND + inner.label(s) if s in bound else free.label(s) for s in at])) for t, e, at in entries])

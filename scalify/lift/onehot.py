@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from scalify.lift.compare import at_least_zero
 from scalify.lift.instance import constant_index, make_index
-from scalify.lift.terms import Index, Store, Term, View, bounds
+from scalify.lift.linear import combine, form, from_form, scale
+from scalify.lift.product import multiply
+from scalify.lift.terms import Index, Store, Term, View, absolute, bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +50,54 @@ def solve(store: Store, term: Term, at: tuple[int, ...], bound: Mapping[int, int
         if index is not False:
             return slots[0], index
     return None
+
+
+def hits(store: Store, factors: Sequence[tuple[Term, int, tuple[int, ...]]], bound: Mapping[int, int]) -> View | None:
+    """The sum over all bound slots of ``[x = d]``, or of ``[g d <= x][x <= g d + g - 1]``, where that is a constant: 1 or 0.
+
+    ``d`` are digits (iotas of the bound slots) that count from 0 to n - 1, so exactly one of them hits where ``0 <= x < g n``. None when the bound
+    slots are no such digits, and where it depends: a sum over the other digits of a position can still meet such a sum.
+    """
+    views = [_form_of(store, *factor) for factor in factors]
+    first = views[0]
+    if first is None or (len(views) == 1) != (factors[0][0].kind == "eq0"):
+        return None
+    step = 1
+    if len(views) > 1:
+        both = combine(store, ((1, first), (1, views[1]))) if views[1] is not None else first
+        if both.term is not store.one or type(both.coef) is not int or both.coef < 0:
+            return None
+        step = both.coef + 1
+        if not _leads(first, bound):
+            first = views[1] or first
+    entries, constant = form(first)
+    digits = sorted([(absolute(c), c, t.sizes[0]) for (t, slots), c in entries.items() if t.kind == "iota" and slots[0] in bound])
+    rest = {key: c for key, c in entries.items() if not (key[0].kind == "iota" and key[1][0] in bound)}
+    if len(digits) != len(bound) or any(s in bound for _, slots in rest for s in slots) or len({c > 0 for _, c, _ in digits}) != 1:
+        return None
+    count = step
+    for stride, _, size in digits:
+        if stride != count:
+            return None
+        count *= size
+    value = scale(store, from_form(store, rest, constant), -1 if digits[0][1] > 0 else 1)
+    top = combine(store, ((-1, value),), count - 1)
+    found = multiply(store, [(at_least_zero(store, value), 1), (at_least_zero(store, top), 1)])
+    return found if found.term is store.one else None
+
+
+def _form_of(store: Store, term: Term, exponent: int, at: tuple[int, ...]) -> View | None:
+    """The integer form e of a factor ``[e = 0]`` or ``[e >= 0]``."""
+    if exponent < 1 or term.kind not in ("eq0", "ge0"):
+        return None
+    sign, inner, labels = term.data if term.kind == "ge0" else (1, *term.data)
+    return scale(store, View(1, inner, tuple([at[i] for i in labels])), sign) if inner.integer else None
+
+
+def _leads(view: View, bound: Mapping[int, int]) -> bool:
+    """Whether the digits of a form ``x - g d`` have negative coefficients."""
+    entries, _ = form(view)
+    return all(c < 0 for (t, slots), c in entries.items() if t.kind == "iota" and slots[0] in bound)
 
 
 def _index(store: Store, parts: list[Part], constant: int, size: int) -> Index | bool | None:

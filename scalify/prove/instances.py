@@ -57,7 +57,7 @@ def _count(slots: dict[int, int]) -> int:
 
 def _compared_labels(term: Term, known: int) -> set[int]:
     """Labels of the term that reach, through terms that the baseline does not have, an equation: ``[label = constant]``, or of short
-    labels with each other (``[block = device + 1]``), which each device compares with a constant of its own.
+    labels with each other (``[block = device + 1]``), which each device compares with a constant of its own; or a table.
     """
     found: set[int] = set()
     pending: list[tuple[Term, tuple[int, ...]]] = [(term, tuple(range(len(term.sizes))))]
@@ -69,11 +69,20 @@ def _compared_labels(term: Term, known: int) -> set[int]:
         seen.add((top, names))
         if top.kind == "eq0" and (len(top.sizes) == 1 or max(top.sizes, default=1) <= SMALL):
             found.update(n for n in names if n >= 0)
+        elif top.kind == "at":
+            found.update(n for n in _tabled(top, names) if n >= 0)
         if top.id < known and top.kind not in ("eq0", "ge0"):
             continue
         for operand, labels in OPERANDS[top.kind](top):
             pending.append((operand, tuple([names[i] if i < len(names) else -1 for i in labels])))
     return found
+
+
+def _tabled(term: Term, names: tuple[int, ...]) -> tuple[int, ...]:
+    """The labels of known 0/1 data, and those that a table turns into an index."""
+    if term.data[0][0] == "dense":
+        return names if term.boolean else ()
+    return tuple([names[i] for entry in term.data[2] if type(entry) is tuple for i in entry[1:]])
 
 
 def _all_equal(store: Store, expected: View, actual: View, slots: dict[int, int], lengths: set[int], budget: int) -> bool:
