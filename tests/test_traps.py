@@ -14,6 +14,7 @@ import pytest
 
 from scalify.api import verify
 from scalify.hlo.module import Shape
+from scalify.hlo.window import ConvDims, WindowDimension
 from scalify.relation.parse import parse
 from scalify.relation.resolve import resolve
 from scalify.report.model import Kind, Report, Verdict
@@ -647,11 +648,63 @@ def test_argmax_is_a_position(*, chooses: bool) -> None:
         second = j if chooses else inner.add("subtract", "s32", (), [i, j])
         inner.end(inner.tuple(inner.add("select", "f32", (), [first, a, c]), inner.add("select", "s32", (), [first, i, second])))
         shape = Shape("tuple", elements=(Shape("f32", (3,)), Shape("s32", (3,))))
-        both = b.add(
-            "reduce", shape, (), [x, places, b.constant("f32", -math.inf), b.constant("s32", 0)], calls=["pick"], dimensions=(1,)
-        )
+        both = b.add("reduce", shape, (), [x, places, b.constant("f32", -math.inf), b.constant("s32", 0)], calls=["pick"], dimensions=(1,))
         found = b.add("get-tuple-element", "s32", (3,), [both], index=1)
         below = compared(b, found, filled(b, 0, "s32", (3,)), "LT")
         return b.like("select", below, b.like("add", found, filled(b, 8, "s32", (3,))), found) if wrap else found
 
     assert equal(lambda b: graph(b, wrap=False), lambda b: graph(b, wrap=True)) == chooses
+
+
+@pytest.mark.parametrize("weights", [(0, 1), (0, 2), (1, 0)])
+def test_weight_of_one_element(weights: tuple[int, int]) -> None:
+    """``sum_v v x_v`` over two elements is the second."""
+
+    def weighted(b: Builder) -> int:
+        x = b.parameter("f32", (3, 2))
+        w = b.add("convert", "f32", (3, 2), [b.add("iota", "s32", (3, 2), iota_dimension=1)])
+        return reduced(b, b.like("multiply", x, w), "add", (1,), 0.0)
+
+    def taken(b: Builder) -> int:
+        x = b.parameter("f32", (3, 2))
+        w = b.add("convert", "f32", (2,), [b.constant("s32", np.array(weights, dtype=np.int32))])
+        return reduced(b, b.like("multiply", x, b.add("broadcast", "f32", (3, 2), [w], dimensions=(1,))), "add", (1,), 0.0)
+
+    assert equal(weighted, taken) == (weights == (0, 1))
+
+
+@pytest.mark.parametrize(("total", "right"), [(0, True), (1, False), (6, True)])
+def test_sum_of_positions_at_its_end(total: int, *, right: bool) -> None:
+    """``[i + j = 0]`` is ``[i = 0][j = 0]``, and so it is at the greatest value that the sum can have; between them it is not."""
+
+    def positions(b: Builder) -> list[int]:
+        return [b.add("iota", "s32", (4, 4), iota_dimension=d) for d in (0, 1)]
+
+    def together(b: Builder) -> int:
+        return compared(b, b.like("add", *positions(b)), filled(b, total, "s32", (4, 4)), "EQ")
+
+    def apart(b: Builder) -> int:
+        ends = [compared(b, p, filled(b, total // 2, "s32", (4, 4)), "EQ") for p in positions(b)]
+        return b.like("and", *ends)
+
+    assert equal(together, apart) == right
+
+
+@pytest.mark.parametrize("start", [1, 0])
+def test_halo_of_a_convolution(start: int) -> None:
+    """Rows cut over two devices: each gets the neighbours' nearest rows, zeros at the ends; the same rows from the wrong end are another thing."""
+    line = ConvDims(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
+
+    def whole(b: Builder) -> int:
+        x, k = b.parameter("f32", (2, 8, 3)), b.parameter("f32", (3, 3, 3))
+        return b.add("convolution", "f32", (2, 8, 3), [x, k], window=(WindowDimension(3, 1, 1, 1),), dim_labels=line)
+
+    def cut(b: Builder) -> int:
+        x, k = b.parameter("f32", (2, 4, 3)), b.parameter("f32", (3, 3, 3))
+        edges = [b.add("slice", "f32", (2, 1, 3), [x], starts=(0, s, 0), limits=(2, s + 1, 3), strides=(1, 1, 1)) for s in (3 * start, 0)]
+        left = b.add("collective-permute", "f32", (2, 1, 3), [edges[0]], source_target_pairs=((0, 1),))
+        right = b.add("collective-permute", "f32", (2, 1, 3), [edges[1]], source_target_pairs=((1, 0),))
+        rows = b.add("concatenate", "f32", (2, 6, 3), [left, x, right], dimensions=(1,))
+        return b.add("convolution", "f32", (2, 4, 3), [rows, k], window=(WindowDimension(3),), dim_labels=line)
+
+    assert equal(whole, cut, mesh="{d: 2}", inputs="null, d;", outputs="null, d") == bool(start)

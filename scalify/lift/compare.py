@@ -188,10 +188,24 @@ def _integer_equals_zero(store: Store, view: View) -> View:
         (((term, at), c),) = entries.items()
         if term.boolean and term.kind != "iota":  # [c b + k = 0] for a 0/1 value b
             return View(1, term, at) if constant == -c else store.constant(0)
-    found_now = _split_digits(store, view) or _known(store, view, "eq")
+    found_now = _at_end(store, entries, limits) or _split_digits(store, view) or _known(store, view, "eq")
     if found_now is not None:
         return found_now
     return _eq_node(store, view.term, view.at)
+
+
+def _at_end(store: Store, entries: dict[tuple[Term, tuple[int, ...]], Number], limits: tuple[Number, Number] | None) -> View | None:
+    """``[a + b = 0]`` where 0 is the least or the greatest value that the form can have: each part is at its own end."""
+    if limits is None or len(entries) < 2 or 0 not in limits:
+        return None
+    least = limits[0] == 0
+    result = store.constant(1)
+    for (term, at), c in entries.items():
+        end = term.low if (c > 0) == least else term.high
+        if end is None:
+            return None
+        result = times(store, result, equals_zero(store, combine(store, ((1, View(1, term, at)),), -end)))
+    return result
 
 
 def _split_digits(store: Store, view: View) -> View | None:

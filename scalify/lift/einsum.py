@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalify.lift import product
-from scalify.lift.instance import child, rebuilds, substitute
+from scalify.lift.instance import child, constant_index, rebuilds, substitute
 from scalify.lift.linear import arrange, combine, scale, sizes_of
 from scalify.lift.onehot import hits, solve
 from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
@@ -93,9 +93,12 @@ def _eliminate(store: Store, factors: list[Factor], bound: dict[int, int]) -> Vi
     if not store.laws.one_hot:
         return None
     for position, (term, exponent, at) in enumerate(factors):
-        if term.kind != "eq0" or exponent < 1:
+        if exponent < 1:
             continue
-        found = solve(store, term, at, bound)
+        if term.kind == "iota" and term.sizes == (2,) and at[0] in bound:  # [v = 1]
+            found: tuple[int, Index | None] | None = at[0], constant_index(1)
+        else:
+            found = solve(store, term, at, bound) if term.kind == "eq0" else None
         if found is None:
             continue
         slot, index = found

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from itertools import product as combinations
-from typing import TYPE_CHECKING
 
 from scalify.lift.instance import OPERANDS, substitute
 from scalify.lift.terms import LimitReached, Store, Term, View
 from scalify.lift.unroll import Unroller, cone
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_INSTANCES = 64
 SMALL = 16  #: longest axis other than a device axis that is taken apart
@@ -93,14 +89,33 @@ def _all_equal(store: Store, expected: View, actual: View, slots: dict[int, int]
     return True
 
 
+def _written_out(expected: set[Term], actual: set[Term]) -> set[int]:
+    """Lengths of short axes that some expected sum has more often than any actual one, which may have them one after the other."""
+    most, others = _most_often(expected), _most_often(actual)
+    return {n for n, count in most.items() if n <= SMALL and count > others.get(n, 0)}
+
+
+def _most_often(terms: set[Term]) -> dict[int, int]:
+    """How often a sum has axes of each length, at most."""
+    found: dict[int, int] = {}
+    for term in terms:
+        sizes = term.data[1] if term.kind == "sum" else ()
+        for n in sizes:
+            found[n] = max(found.get(n, 0), sizes.count(n))
+    return found
+
+
 def _equal(store: Store, expected: View, actual: View, lengths: set[int], budget: int) -> bool:
     if expected == actual:
         return True
-    shared = cone(expected.term, budget) & cone(actual.term, budget)
-    keep = {t for t in shared if t is not expected.term and t is not actual.term}
-    attempts: Sequence[set[Term]] = (keep, set())
-    for kept in attempts:
-        unroller = Unroller(store, lengths, kept, budget)
+    left, right = cone(expected.term, budget), cone(actual.term, budget)
+    keep = {t for t in left & right if t is not expected.term and t is not actual.term}
+    attempts = [(keep, lengths), (set(), lengths)]
+    longer = _written_out(left, right) - lengths
+    if longer:
+        attempts.append((keep, lengths | longer))
+    for kept, sizes in attempts:
+        unroller = Unroller(store, sizes, kept, budget)
         if unroller.view(expected) == unroller.view(actual):
             return True
     return False
