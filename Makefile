@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check format bench dist clean
+.PHONY: demo test check format bench fuzz-input dist clean
 
 # Re-installed whenever pyproject.toml changes.
 $(STAMP): pyproject.toml
@@ -30,6 +30,10 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Thousands of random, damaged and hostile inputs; minutes. COUNT and SEED select.
+fuzz-input: $(STAMP)
+	$(BIN)/python -m tests.support.fuzz $(or $(COUNT),2000) $(or $(SEED),0)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -311,7 +311,7 @@ def exponential(store: Store, view: View, depth: int = 0) -> View:
     return product.multiply(store, parts)
 
 
-MOST_NESTED = 8
+MOST_NESTED = 4
 
 
 def _exp_atom(store: Store, view: View, c: Number, depth: int) -> tuple[View, int]:
