@@ -708,3 +708,17 @@ def test_halo_of_a_convolution(start: int) -> None:
         return b.add("convolution", "f32", (2, 4, 3), [rows, k], window=(WindowDimension(3),), dim_labels=line)
 
     assert equal(whole, cut, mesh="{d: 2}", inputs="null, d;", outputs="null, d") == bool(start)
+
+
+@pytest.mark.parametrize(("base", "right"), [(7.0, True), (-7.0, False)])
+def test_falling_powers(base: float, *, right: bool) -> None:
+    """``1 / a ** x`` is ``a ** -x`` for a constant a above 0."""
+
+    def divided(b: Builder, x: int) -> int:
+        return b.like("divide", filled(b, 1.0), b.like("power", filled(b, base), x))
+
+    def negated(b: Builder, x: int) -> int:
+        return b.like("power", filled(b, base), b.like("negate", x))
+
+    assert equal(of(divided), of(negated)) == right
+    assert not equal(of(divided), of(lambda b, x: b.like("power", filled(b, base), x)))

@@ -114,7 +114,11 @@ def _power(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
             return multiply(store, ((base, value),)) if value else store.constant(1)
         if value in (Fraction(1, 2), Fraction(-1, 2)) and base.coef:
             return multiply(store, ((functions.root(store, base), 1 if value > 0 else -1),))
-    return functions.function(store, "power", views, lifter.integer_limits(operation.results[0]))
+    limits = lifter.integer_limits(operation.results[0])
+    falling = exponent.coef < 0 and not exponent.term.odd and not exponent.term.taint
+    if limits is None and falling and base.coef > 0 and base.term.positive:  # a ** -x is 1 / a ** x
+        return multiply(store, ((functions.function(store, "power", [base, negate(store, exponent)]), -1),))
+    return functions.function(store, "power", views, limits)
 
 
 @maps("sqrt")
