@@ -33,6 +33,7 @@ def function(store: Store, name: str, arguments: Sequence[View], attribute: Hash
 
 _DEFINITE = frozenset({"bits", "trunc"})  #: integers, whatever their operands are
 
+
 # -- facts ------------------------------------------------------------------------------------------------------------
 def _facts(term: Term) -> None:
     name, attribute, arguments = term.data

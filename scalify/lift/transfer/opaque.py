@@ -159,7 +159,9 @@ def _chosen_limits(lifter: Lifter, operation: Operation, number: int, operands: 
     if operation.opcode != "reduce" or not _chooses(operation.computations[0], number, len(operation.results)):
         return None
     found = [bounds(v) for k in (number, number + len(operation.results)) for v in operands[k].views]
-    if any(f is None for f in found) or not all(is_integer(v) for k in (number, number + len(operation.results)) for v in operands[k].views):
+    if any(f is None for f in found) or not all(
+        is_integer(v) for k in (number, number + len(operation.results)) for v in operands[k].views
+    ):
         return None
     return min(int(f[0]) for f in found if f), max(int(f[1]) for f in found if f)
 
