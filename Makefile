@@ -6,12 +6,14 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test check format bench fuzz-input dist clean
 
-# Re-installed whenever pyproject.toml changes.
+# Re-installed whenever pyproject.toml changes. Compiled at once, as pip does with a wheel: where Python is told not to write bytecode, each
+# start of the command would compile everything anew.
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no python3.11 or python3 on PATH" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11; set PYTHON=" >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q scalify rules
 	@touch $@
 
 demo: $(STAMP)

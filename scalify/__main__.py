@@ -2,6 +2,6 @@
 
 import sys
 
-from scalify.cli import main
+from scalify.cli import command
 
-sys.exit(main())
+sys.exit(command())

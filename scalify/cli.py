@@ -6,6 +6,7 @@ Exit status: 0 verified; 1 refuted; 2 wrong usage or unusable input; 3 unverifie
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -37,6 +38,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (`{self.prog} --help` explains)")
+
+
+def command() -> int:
+    """The console script: :func:`main`, without cyclic garbage collection of graphs and terms that live as long as the process."""
+    gc.disable()
+    status = main()
+    gc.freeze()  # or the interpreter would look through all of them before it ends
+    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,4 +124,4 @@ def _stop_writing() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -38,7 +38,7 @@ def test_every_module_of_the_source_is_in_the_wheel(wheel: zipfile.ZipFile) -> N
 
 def test_the_command_is_installed() -> None:
     (command,) = entry_points(group="console_scripts", name="scalify")
-    assert command.value == "scalify.cli:main"
+    assert command.value == "scalify.cli:command"
 
 
 def test_imports_point_downwards() -> None:

@@ -111,7 +111,7 @@ def _rebuild_at(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
         return _rebuild_dense(store, term, binding)
     arguments = []
     for c, t, labels, core in content:
-        slots = [(store.fresh(n), n) for n in core]
+        slots = [(store.fresh(), n) for n in core]
         inner = {BOUND + j: s for j, (s, _) in enumerate(slots)} | dict(enumerate(binding))
         view = child(store, t, labels, inner)
         arguments.append((View(number(c * view.coef), view.term, view.at), slots))

@@ -43,6 +43,29 @@ def total(store: Store, view: View, slots: Mapping[int, int]) -> View:
     return scale(store, _sum(store, product.factors_of(View(1, term, at)), inside), number(coef))
 
 
+def contract(store: Store, a: View, b: View, slots: Mapping[int, int]) -> View:
+    """Sum of ``a * b`` over ``slots``, remembered by the two terms and which of their labels meet: the other graph asks for the same."""
+    names = Labels()
+    pattern = (names.labels(a.at), names.labels(b.at), tuple([(names.label(s), n) for s, n in slots.items()]))
+    key = (contract, a.term, b.term, pattern)
+    found: View | None = store.memo.get(key)
+    if found is None:
+        left, right, bound = pattern
+        found = store.memo[key] = _contract(store, View(1, a.term, left), View(1, b.term, right), dict(bound))
+    coef, term, at = found
+    own = names.slots
+    return scale(store, View(coef, term, tuple([own[s] for s in at])), number(a.coef * b.coef))
+
+
+def _contract(store: Store, a: View, b: View, slots: dict[int, int]) -> View:
+    factors = product.merge(product.factors_of(a) + product.factors_of(b))
+    used = {s for _, _, at in factors for s in at}
+    if not slots or not slots.keys() <= used or "one" in (a.term.kind, b.term.kind) or any(t.boolean for t, _, _ in factors):
+        return total(store, product.multiply(store, ((a, 1), (b, 1))), slots)
+    store.charge(len(factors))
+    return _sum(store, factors, slots)  # the product itself is of no use to anybody
+
+
 def _sum(store: Store, factors: list[Factor], bound: dict[int, int]) -> View:
     """Sum over ``bound`` of a product of factors, each bound slot being used."""
     by: Number = 1
@@ -66,7 +89,7 @@ def _sum(store: Store, factors: list[Factor], bound: dict[int, int]) -> View:
 def expand(store: Store, term: Term, at: tuple[int, ...], bound: dict[int, int]) -> list[Factor]:
     """The factors of a ``sum`` term with new slots for its bound labels, which are added to ``bound``."""
     inner, sizes = term.data
-    slots = [store.fresh(n) for n in sizes]
+    slots = [store.fresh() for _ in sizes]
     bound.update(zip(slots, sizes, strict=True))
     return [(t, e, tuple([slots[i - BOUND] if i >= BOUND else at[i] for i in labels])) for t, e, labels in inner]
 
@@ -203,7 +226,7 @@ def _facts(term: Term) -> None:
 
 @rebuilds("sum", lambda term: [(t, labels) for t, _, labels in term.data[0]])
 def _rebuild(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
-    slots = [store.fresh(n) for n in term.data[1]]
+    slots = [store.fresh() for _ in term.data[1]]
     bound = dict(zip(slots, term.data[1], strict=True))
     indices: dict[int, Index] = dict(enumerate(binding)) | {BOUND + j: s for j, s in enumerate(slots)}
     parts = [(child(store, t, labels, indices), e) for t, e, labels in term.data[0]]

@@ -32,7 +32,7 @@ def greatest(store: Store, view: View, slots: Mapping[int, int]) -> View:
         return scale(store, result, coef)
     if term.kind == "red" and term.data[0] == "max" and coef > 0:
         sign, inner, labels, bounds = term.data[1:]
-        fresh = [store.fresh(n) for n in bounds]
+        fresh = [store.fresh() for _ in bounds]
         inside.update(zip(fresh, bounds, strict=True))
         slots_of = tuple([fresh[i - BOUND] if i >= BOUND else at[i] for i in labels])
         return scale(store, _node(store, "max", sign, inner, slots_of, inside), coef)
@@ -84,7 +84,7 @@ def _minus(value: int | None) -> int | None:
 @rebuilds("red", lambda term: [(term.data[2], term.data[3])])
 def _rebuild(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
     name, sign, inner, labels, sizes = term.data
-    slots = [store.fresh(n) for n in sizes]
+    slots = [store.fresh() for _ in sizes]
     indices: dict[int, Index] = dict(enumerate(binding)) | {BOUND + j: s for j, s in enumerate(slots)}
     view = scale(store, child(store, inner, labels, indices), sign)
     bound = dict(zip(slots, sizes, strict=True))

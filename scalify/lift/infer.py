@@ -161,9 +161,13 @@ def new_axes(shape: Shape) -> Axes:
 
 def _fit(axes: Axes, shape: Shape) -> bool:
     """Whether the axes are those of a value of this shape; rules may be wrong about unusual forms of an opcode."""
-    if len(axes) != len(shape.dims):
+    dims = shape.dims
+    if len(axes) != len(dims):
         return False
-    return all(n <= 1 if a is None else n == a.size for a, n in zip(axes, shape.dims, strict=True))
+    for axis, n in zip(axes, dims, strict=True):  # noqa: SIM110 - asked for every value: a generator costs twice as much
+        if (n > 1) if axis is None else (n != axis.size):
+            return False
+    return True
 
 
 def same(a: Axis | None, b: Axis | None) -> None:

@@ -10,7 +10,9 @@ changes nothing, and a transpose permutes factors.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import accumulate
 from itertools import product as combinations
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift.axes import Axis, factors, find, segments
@@ -29,6 +31,9 @@ class Alternative(NamedTuple):
 
     offset: int
     digits: tuple[tuple[int, int], ...]
+
+
+Alternatives = tuple[Alternative, ...]
 
 
 class Block(NamedTuple):
@@ -76,20 +81,40 @@ def joined(parts: Sequence[tuple[Alternative, ...]], sizes: Sequence[int]) -> tu
     return tuple(found)
 
 
-class Layout:
-    """The factors of each dimension; dimension 0 is the device dimension."""
+class Dimension(NamedTuple):
+    """The factors of one dimension, their identities and their alternatives."""
 
-    def __init__(self, axes: Axes) -> None:
-        self.dims = tuple([tuple(factors(a)) if a is not None else () for a in axes])
-        self.sizes = tuple([a.size if a is not None else 1 for a in axes])
-        self.factors = tuple([f for dim in self.dims for f in dim])
-        self.key = tuple([tuple([id(f) for f in dim]) for dim in self.dims])
-        self.flat_key = tuple([id(f) for f in self.factors])
-        self.parts = tuple([alternatives(f) for f in self.factors])
-        starts = [0]
-        for dim in self.dims:
-            starts.append(starts[-1] + len(dim))
-        self.starts = tuple(starts)
+    factors: tuple[Axis, ...]
+    ids: tuple[int, ...]
+    parts: tuple[Alternatives, ...]
+
+
+NO_FACTORS = Dimension((), (), ())
+
+
+def dimension(axis: Axis | None, known: dict[Axis, Dimension]) -> Dimension:
+    """The dimension of an axis; ``known`` remembers those asked for before."""
+    if axis is None:
+        return NO_FACTORS
+    root = find(axis)
+    found = known.get(root)
+    if found is None:
+        own = tuple(factors(root))
+        found = known[root] = Dimension(own, tuple([id(f) for f in own]), tuple([alternatives(f) for f in own]))
+    return found
+
+
+class Grid:
+    """The blocks of a layout: what is left of it when one forgets which axes its factors are. The layers of a model share theirs.
+
+    ``dims[d]`` are the alternatives of each factor of dimension d, ``parts`` those of all factors; dimension d has the factors from
+    ``starts[d]`` to ``starts[d + 1]``.
+    """
+
+    def __init__(self, dims: tuple[tuple[Alternatives, ...], ...]) -> None:
+        self.parts = tuple([p for dim in dims for p in dim])
+        self.starts = (0, *accumulate([len(dim) for dim in dims]))
+        self.count = prod([len(p) for p in self.parts])
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -106,17 +131,31 @@ class Layout:
             found.append(Block(choice, tuple(slots), tuple(sizes)))
         return tuple(found)
 
-    @cached_property
-    def count(self) -> int:
-        total = 1
-        for part in self.parts:
-            total *= len(part)
-        return total
 
-    @cached_property
-    def plain(self) -> bool:
-        """One block only."""
-        return self.count == 1
+class Layout:
+    """The factors of each dimension; dimension 0 is the device dimension. ``plain``: one block only."""
+
+    def __init__(self, axes: Axes, grids: dict[object, Grid] | None = None, known: dict[Axis, Dimension] | None = None) -> None:
+        dims = [dimension(a, {} if known is None else known) for a in axes]
+        self.dims = tuple([d.factors for d in dims])
+        self.key = tuple([d.ids for d in dims])
+        self.sizes = tuple([a.size if a is not None else 1 for a in axes])
+        self.factors = tuple([f for dim in self.dims for f in dim])
+        self.flat_key = tuple([f for dim in self.key for f in dim])
+        looks = tuple([d.parts for d in dims])
+        grid = grids.get(looks) if grids is not None else None
+        if grid is None:
+            grid = Grid(looks)
+            if grids is not None:
+                grids[looks] = grid
+        self.grid = grid
+        self.parts, self.starts, self.count = grid.parts, grid.starts, grid.count
+        self.plain = grid.count == 1
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks. :raises LimitReached: they are too many."""
+        return self.grid.blocks
 
     def position(self, choice: Sequence[int]) -> int:
         """Which block a combination of alternatives is."""

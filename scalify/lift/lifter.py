@@ -14,7 +14,7 @@ from scalify.lift.atoms import from_array, iota, parameter
 from scalify.lift.axes import Axis, find
 from scalify.lift.functions import function
 from scalify.lift.instance import substitute
-from scalify.lift.layout import Axes, Block, Layout, Value, joined
+from scalify.lift.layout import Axes, Block, Dimension, Grid, Layout, Value, joined
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move, pull
 from scalify.lift.place import Place, locate_table
@@ -86,6 +86,8 @@ class Layouts:
         self._by_axes: dict[Axes, Layout] = {}
         self._by_roots: dict[tuple[int, ...], Layout] = {}
         self._by_key: dict[object, Layout] = {}
+        self._grids: dict[object, Grid] = {}
+        self._dimensions: dict[Axis, Dimension] = {}
 
     def of(self, axes: Axes) -> Layout:
         """The layout of values with these axes, the device axis first. Inference must be over: the axes no longer change."""
@@ -95,7 +97,7 @@ class Layouts:
         roots = tuple([0 if a is None else id(find(a)) for a in axes])
         found = self._by_roots.get(roots)
         if found is None:
-            made = Layout(axes)
+            made = Layout(axes, self._grids, self._dimensions)
             found = self._by_roots[roots] = self._by_key.setdefault(made.key, made)
         self._by_axes[axes] = found
         return found
@@ -113,11 +115,13 @@ class Lifter:
         self.device_ids = device_ids
         self.values: dict[int, Value] = {}
         self.empty = frozenset([v for v, s in enumerate(side.program.shapes) if 0 in s.dims])
+        self.dynamic = frozenset([v for v, s in enumerate(side.program.shapes) if s.dynamic and any(s.dynamic)])
         self.unsupported: list[tuple[Operation, str]] = []
         self.exponentials: list[Exponential] = []
         self.known_terms = 0  # terms below this number belong to the baseline
         self.exact = False  # whether roundings are part of the meaning
         self._scalars: dict[Any, View] = {}
+        self._layouts: list[Layout | None] = [None] * len(side.program.shapes)
 
     # -- what transfer functions ask ----------------------------------------------------------------------------------------
     def dtype(self, value: int) -> str:
@@ -135,7 +139,10 @@ class Lifter:
         return self.side.of(value)
 
     def layout_of(self, value: int) -> Layout:
-        return self.layouts.of((self.side.device, *self.side.of(value)))
+        found = self._layouts[value]
+        if found is None:
+            found = self._layouts[value] = self.layouts.of((self.side.device, *self.side.of(value)))
+        return found
 
     def result_layout(self, operation: Operation) -> Layout:
         return self.layout_of(operation.results[0])
@@ -296,7 +303,7 @@ class Lifter:
                 raise Unsupported(f"opcode {operation.opcode} has no lifting")
             if operation.instruction.attributes.get("unknown_fields"):
                 raise Unsupported("the file has fields that are not understood")
-            if any(s.dynamic and any(s.dynamic) for s in operation.shapes):
+            if self.dynamic and not self.dynamic.isdisjoint(results):
                 raise Unsupported("dynamic dimensions")
             degenerate = self.empty and not self.empty.isdisjoint((*operation.operands, *results))
             values = lift_empty(self, operation) if degenerate else transfer(self, operation)

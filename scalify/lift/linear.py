@@ -17,6 +17,7 @@ from scalify.lift.terms import Labels, Number, Store, Term, View, check_size, nu
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+LONG = 8  #: entries of a sum to which others are appended
 Entry = tuple[Term, Number, tuple[int, ...]]
 Form = dict[tuple[Term, tuple[int, ...]], Number]
 
@@ -26,13 +27,20 @@ def arrange(entries: list[Entry]) -> list[Entry]:
 
     Entries that it cannot tell apart keep the order of their slots: then equal values may get different views, never the reverse.
     """
-    entries.sort(key=lambda e: (e[0].id, e[1]))
-    if all(a[0] is not b[0] or a[1] != b[1] for a, b in itertools.pairwise(entries)):
+    entries.sort(key=_rank)
+    for a, b in itertools.pairwise(entries):
+        if a[0] is b[0] and a[1] == b[1]:
+            break
+    else:
         return entries
     colours = _colours(entries, None)
     colours = _colours(entries, colours)
     entries.sort(key=lambda e: (e[0].id, e[1], tuple([colours[s] for s in e[2]]), e[2]))
     return entries
+
+
+def _rank(entry: Entry) -> tuple[int, Number]:
+    return entry[0].id, entry[1]
 
 
 def _colours(entries: list[Entry], before: dict[int, int] | None) -> dict[int, int]:
@@ -52,7 +60,14 @@ def form(view: View) -> tuple[Form, Number]:
     coef, term, at = view
     if term.kind == "lin":
         entries, constant = term.data
-        return {(t, tuple([at[i] for i in labels])): number(coef * c) for t, c, labels in entries}, number(coef * constant)
+        slots: dict[tuple[int, ...], tuple[int, ...]] = {}  # most entries of a long sum have the same labels
+        found: Form = {}
+        for t, c, labels in entries:
+            there = slots.get(labels)
+            if there is None:
+                there = slots[labels] = tuple([at[i] for i in labels])
+            found[t, there] = c if coef == 1 else number(coef * c)
+        return found, number(coef * constant)
     if term.kind == "one":
         return {}, coef
     return {(term, at): coef}, 0
@@ -60,8 +75,11 @@ def form(view: View) -> tuple[Form, Number]:
 
 def combine(store: Store, parts: Iterable[tuple[Number, View]], constant: Number = 0) -> View:
     """``constant + sum of c * view``."""
+    parts = list(parts)
+    appended = _appended(store, parts) if store.laws.linear and not constant else None
+    if appended is not None:
+        return appended
     found: Form = {}
-    parts = parts if store.laws.linear else list(parts)
     nested = not store.laws.linear and sum(view.term is not store.one for _, view in parts) > 1  # switched off: sums stay in sums
     for scale_by, view in parts:
         if scale_by == 0 or view.coef == 0:
@@ -73,6 +91,34 @@ def combine(store: Store, parts: Iterable[tuple[Number, View]], constant: Number
     if store.laws.exponential and factor_exponentials and any(term.scaled for term, _ in found):
         return factor_exponentials[0](store, found, number(constant))
     return from_form(store, found, number(constant))
+
+
+def _appended(store: Store, parts: list[tuple[Number, View]]) -> View | None:
+    """A long sum and newer terms, as the residual stream of a model grows: the normal form is then the sum with these at its end.
+
+    None where the order, the sign or the common factor might be another: where entries are not strictly in the order of their terms or may be negative.
+    """
+    if not parts:
+        return None
+    (by, (coef, term, at)), *others = parts
+    if by != 1 or coef != 1 or term.kind != "lin" or len(term.data[0]) < LONG:
+        return None
+    entries, constant = term.data
+    labels = Labels(at, term.sizes)
+    last = -1
+    for t, c, _ in entries:
+        if t.id <= last or c < 0 or t.scaled:
+            return None
+        last = t.id
+    found = list(entries)
+    for scale_by, (c, t, slots) in others:
+        if t.id <= last or t.kind in ("lin", "one") or t.scaled or type(c) is not int or type(scale_by) is not int or c * scale_by <= 0:
+            return None
+        last = t.id
+        found.append((t, c * scale_by, labels.sized(slots, t.sizes)))
+    store.charge(len(found))
+    node = store.node("lin", (tuple(found), constant), tuple(labels.sizes), _facts)
+    return View(1, node, tuple(labels.slots))
 
 
 #: set by scalify.lift.exponents: takes exponentials that all parts share out of a linear combination
@@ -128,7 +174,14 @@ def _node(store: Store, entries: list[Entry], constant: Number) -> View:
         constant, common = -constant, -common
     arrange(entries)
     labels = Labels()
-    data = (tuple([(t, c, labels.sized(at, t.sizes)) for t, c, at in entries]), constant)
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    parts = []
+    for t, c, at in entries:
+        own = known.get(at)
+        if own is None:
+            own = known[at] = labels.sized(at, t.sizes)
+        parts.append((t, c, own))
+    data = (tuple(parts), constant)
     term = store.node("lin", data, tuple(labels.sizes), _facts)
     term.odd = odd
     return View(common, term, tuple(labels.slots))

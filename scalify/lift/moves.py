@@ -22,7 +22,7 @@ Mapping = tuple[int, ...]  # for each source factor, the target factor that it t
 def pull(memo: dict[object, object], value: Value, target: Layout, mapping: Mapping) -> Value:
     """``target[...] = value[...]`` where source factor f is indexed by target factor ``mapping[f]`` (the same axis)."""
     source = value.layout
-    key = (id(source), id(target), mapping)
+    key = (source.grid, target.grid, mapping)
     plan = memo.get(key)
     if plan is None:
         plan = memo[key] = _plan(source, target, mapping)
@@ -72,7 +72,7 @@ class Pick(NamedTuple):
 
 def move(store: Store, value: Value, target: Layout, sources: Sequence[Source]) -> list[View]:
     """For each target block the source's elements at the indices that ``sources`` give, 0 where there are none."""
-    key = ("move", id(value.layout), id(target), tuple(sources))
+    key = ("move", value.layout.grid, target.grid, tuple(sources))
     plan: list[list[Pick]] | None = store.memo.get(key)
     if plan is None:
         plan = store.memo[key] = _picks(store, value.layout, target, sources)

@@ -231,12 +231,12 @@ class _Flattener:
         shape = instruction.shape
         if not shape.is_tuple and not shape.is_array:
             return None
-        shapes = _flat_shapes(shape)
         computations = tuple([self.module.computations[name] for name in instruction.calls])
-        results = self._append(instruction, flat, tuple([s for s in shapes if s.is_array]), computations)
-        if len(results) == 1 and not shape.is_tuple:
-            self._evaluate(instruction, flat, results[0])
-            return results[0]
+        if not shape.is_tuple:
+            result = self._append(instruction, flat, (shape,), computations)[0]
+            self._evaluate(instruction, flat, result)
+            return result
+        results = self._append(instruction, flat, tuple([s for s in _flat_shapes(shape) if s.is_array]), computations)
         return _tree(shape, iter(results))
 
     # -- loops and branches ----------------------------------------------------------------------------------------------
@@ -314,6 +314,8 @@ def _no_calls(scope: Scope, name: str, operands: Sequence[Any]) -> Any:
 
 
 def _flat(trees: Sequence[Tree]) -> tuple[int, ...]:
+    if all(type(tree) is int for tree in trees):
+        return tuple(trees)
     found: list[int] = []
     pending = list(reversed(trees))
     while pending:

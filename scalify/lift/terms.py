@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -134,7 +134,6 @@ class Store:
         self._table_ids: dict[tuple[tuple[int, ...], bytes], int] = {}
         self.memo: dict[Any, Any] = {}
         self.used: set[str] = set()  # laws with assumptions that some proof leaned on
-        self.slot_sizes: dict[int, int] = {}  # of bound slots and mesh factors
         self.limit = limit
         self.spent = dict.fromkeys(BUDGETS, 0)
         self.one = self.node("one", (), (), _make_one)
@@ -168,10 +167,9 @@ class Store:
         """Counts the entries of a table that is about to be made or looked through."""
         self.spend("tables", entries + TABLE)
 
-    def fresh(self, size: int) -> int:
+    def fresh(self) -> int:
         """A new bound slot."""
         self._fresh += 1
-        self.slot_sizes[self._fresh] = size
         return self._fresh
 
     def table(self, values: npt.NDArray[np.int64]) -> int:
@@ -193,14 +191,14 @@ def _make_one(term: Term) -> None:
 
 
 class Labels:
-    """Numbers labels in the order in which slots are first met; ``sizes`` are those of the slots met through :meth:`sized`."""
+    """Numbers labels in the order in which slots are first met, after those given; ``sizes`` are those of the slots met through :meth:`sized`."""
 
     __slots__ = ("of", "sizes", "slots")
 
-    def __init__(self) -> None:
-        self.of: dict[int, int] = {}
-        self.slots: list[int] = []
-        self.sizes: list[int] = []
+    def __init__(self, slots: Sequence[int] = (), sizes: Sequence[int] = ()) -> None:
+        self.slots = list(slots)
+        self.sizes = list(sizes)
+        self.of = {slot: label for label, slot in enumerate(self.slots)}
 
     def index(self, entry: Index) -> Index:
         if type(entry) is tuple:

@@ -109,7 +109,7 @@ class Unroller:
 
 
 def _bound(unroller: Unroller, sizes: Sequence[int]) -> list[int]:
-    return [unroller.store.fresh(n) for n in sizes]
+    return [unroller.store.fresh() for _ in sizes]
 
 
 def _slots(labels: Sequence[int], bound: Sequence[int]) -> list[int]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import DTYPES
-from scalify.lift.einsum import total
+from scalify.lift.einsum import contract, total
 from scalify.lift.extremum import greatest, least, product_over
 from scalify.lift.functions import maximum, minimum
-from scalify.lift.layout import Layout, Value
-from scalify.lift.linear import add
-from scalify.lift.product import multiply, times
+from scalify.lift.linear import add, combine
+from scalify.lift.product import times
 from scalify.lift.terms import Store, View, is_boolean
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
     from scalify.hlo.module import Computation, Instruction
+    from scalify.lift.layout import Layout, Value
     from scalify.lift.lifter import Lifter
     from scalify.lift.program import Operation
 
@@ -82,20 +83,15 @@ def check_logical(name: str, dtype: str, views: Sequence[View]) -> None:
 def reduce_last(store: Store, value: Value, target: Layout, name: str) -> list[View]:
     """For each block of ``target``, whose factors come first in the value's layout, the reduction over the remaining factors."""
     over, combine = REDUCTIONS[name]
-    layout = value.layout
-    each = layout.count // target.count
+    parts = [over(store, v, slots) if slots else v for v, slots in zip(value.views, _beyond(value.layout, target), strict=True)]
+    each = len(parts) // target.count
+    return [reduce(partial(combine, store), parts[k : k + each]) for k in range(0, len(parts), each)]
+
+
+def _beyond(layout: Layout, target: Layout) -> list[dict[int, int]]:
+    """For each block of ``layout`` the slots, with their sizes, of its factors behind those of ``target``."""
     kept = len(target.factors)
-    found = []
-    for number in range(target.count):
-        result: View | None = None
-        for where in range(number * each, (number + 1) * each):
-            block = layout.blocks[where]
-            slots = {s: block.sizes[s] for f in range(kept, len(layout.factors)) for s in block.slots[f]}
-            view = over(store, value.views[where], slots) if slots else value.views[where]
-            result = view if result is None else combine(store, result, view)
-        assert result is not None
-        found.append(result)
-    return found
+    return [{s: block.sizes[s] for of_factor in block.slots[kept:] for s in of_factor} for block in layout.blocks]
 
 
 @lifts("dot")
@@ -107,32 +103,32 @@ def _dot(lifter: Lifter, operation: Operation) -> list[Value]:
         raise Unsupported("a dot of sparse operands")
     left, right = (lifter.exact_float(o, operation.results[0]) for o in operation.operands)
     target = lifter.result_layout(operation)
-    sides = [
-        _dot_dims(left.layout, a["lhs_batch_dims"], a["lhs_contracting_dims"]),
-        _dot_dims(right.layout, a["rhs_batch_dims"], a["rhs_contracting_dims"]),
-    ]
-    count, free_left = len(a["lhs_batch_dims"]), len(sides[0])
-    rank = len(operation.shapes[0].dims) + 1
     contracted = lifter.axes_of(operation.operands[0])
     extended = lifter.extended(operation.results[0], [contracted[d] for d in a["lhs_contracting_dims"]])
-    inner = range(rank, rank + len(a["lhs_contracting_dims"]))
-    lhs_to = _targets(a["lhs_batch_dims"], sides[0], a["lhs_contracting_dims"], 1 + count, inner)
-    rhs_to = _targets(a["rhs_batch_dims"], sides[1], a["rhs_contracting_dims"], 1 + count + free_left, inner)
+    count, rank, free_right = (
+        len(a["lhs_batch_dims"]),
+        len(operation.shapes[0].dims),
+        len(left.layout.dims) - len(a["lhs_contracting_dims"]),
+    )
+    lhs_to = _targets(len(left.layout.dims), a["lhs_batch_dims"], a["lhs_contracting_dims"], 1 + count, 1 + rank)
+    rhs_to = _targets(len(right.layout.dims), a["rhs_batch_dims"], a["rhs_contracting_dims"], free_right, 1 + rank)
     x, y = lifter.spread(left, extended, lhs_to), lifter.spread(right, extended, rhs_to)
-    product = Value(extended, tuple([multiply(lifter.store, ((p, 1), (q, 1))) for p, q in zip(x.views, y.views, strict=True)]))
-    return [lifter.value(target, reduce_last(lifter.store, product, target, "add"))]
+    store = lifter.store
+    parts = [contract(store, p, q, slots) for p, q, slots in zip(x.views, y.views, _beyond(extended, target), strict=True)]
+    each = len(parts) // target.count
+    sums = [parts[k] if each == 1 else combine(store, [(1, p) for p in parts[k : k + each]]) for k in range(0, len(parts), each)]
+    return [lifter.value(target, sums)]
 
 
-def _dot_dims(layout: Layout, batch: Sequence[int], contracting: Sequence[int]) -> list[int]:
-    return [d for d in range(len(layout.dims) - 1) if d not in batch and d not in contracting]
-
-
-def _targets(batch: Sequence[int], free: Sequence[int], contracting: Sequence[int], start: int, inner: range) -> list[int]:
-    """For each dimension of an operand (device first) the dimension of the extended layout."""
-    where = {d: 1 + k for k, d in enumerate(batch)}
-    where.update({d: start + k for k, d in enumerate(free)})
-    where.update(dict(zip(contracting, inner, strict=True)))
-    return [0, *[where[d] for d in range(len(where))]]
+@cache
+def _targets(rank: int, batch: tuple[int, ...], contracting: tuple[int, ...], start: int, inner: int) -> tuple[int, ...]:
+    """For each dimension of an operand (device first) the dimension of the extended layout: batch, free (from ``start``), contracted
+    (from ``inner``).
+    """
+    where = {d: 1 + k for k, d in enumerate(batch)} | {d: inner + k for k, d in enumerate(contracting)}
+    free = [d for d in range(rank - 1) if d not in where]
+    where |= {d: start + k for k, d in enumerate(free)}
+    return (0, *[where[d] for d in range(rank - 1)])
 
 
 @lifts("reduce")

@@ -229,7 +229,7 @@ def _argument(
             names.update(zip(own.slots[f], block.slots[same[f]], strict=True))
             continue
         for s in own.slots[f]:
-            names[s] = lifter.store.fresh(own.sizes[s])
+            names[s] = lifter.store.fresh()
             slots.append((names[s], own.sizes[s]))
     coef, term, at = operand.views[where]
     structure = tuple([source.parts[f][choice[f]] for f in core])
