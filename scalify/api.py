@@ -99,7 +99,7 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
         outputs=_outputs(proof.outcomes, dependents(pair, risky)),
         findings=findings,
         assumptions=_assumptions(pair, proof),
-        stopped=_reason(pair, proof) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
+        stopped=_reason(pair, proof, limits) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
         stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
 
@@ -144,13 +144,13 @@ def dependents(pair: Pair, operations: Sequence[Operation]) -> set[int]:
     return found
 
 
-def _reason(pair: Pair, proof: Proof) -> Stopped:
+def _reason(pair: Pair, proof: Proof, limits: Mapping[str, int]) -> Stopped:
     found = [*pair.distributed.unsupported, *pair.baseline.unsupported]
     if found:
         operation, reason = found[0]
         return Stopped(StopReason.UNSUPPORTED, f"{operation.instruction.name}: {reason}")
     if proof.limit is not None:
-        return Stopped(StopReason.LIMIT, "the search for a proof was cut short", proof.limit, DEFAULT_LIMITS.get(proof.limit))
+        return Stopped(StopReason.LIMIT, "the search for a proof was cut short", proof.limit, limits.get(proof.limit))
     return Stopped(StopReason.SATURATED, "every known rule was applied; the two sides stayed different")
 
 
@@ -159,7 +159,7 @@ def _stopped(baseline: Module, distributed: Sequence[Module], relation: Relation
         verdict=Verdict.UNVERIFIED,
         outputs=tuple([Output(n, Verdict.UNVERIFIED) for n in sorted(relation.outputs)]),
         assumptions=relation.notes,
-        stopped=Stopped(StopReason.LIMIT, str(reached), reached.name, reached.limit),
+        stopped=Stopped(StopReason.LIMIT, "", reached.name, limits.get(reached.name)),
         stats=Stats(_count(baseline, distributed), seconds={"prove": seconds}),
     )
 

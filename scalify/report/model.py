@@ -146,7 +146,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Why the search stopped. ``limit`` is the name of the limit and ``value`` its number, for :attr:`StopReason.LIMIT` only."""
+    """Why the search stopped. ``limit`` is the name of the limit, for :attr:`StopReason.LIMIT` only, and ``value`` its number; None where
+    users cannot set it.
+    """
 
     reason: StopReason
     detail: str = ""

@@ -85,9 +85,13 @@ def stopped(report: Report) -> str:
     """Why the search stopped, as a sentence, or the empty text."""
     if report.stopped is None:
         return ""
+    limit, value = report.stopped.limit, report.stopped.value
+    reached = (
+        f"the limit {limit}={value} was reached; raise it with --limit" if value is not None else f"the fixed limit {limit} was reached"
+    )
     reason = {
         StopReason.SATURATED: "all known rules were applied and the two sides stayed different",
-        StopReason.LIMIT: f"the limit {report.stopped.limit}={report.stopped.value} was reached; raise it with --limit",
+        StopReason.LIMIT: reached,
         StopReason.UNSUPPORTED: "something has no known semantics",
     }[report.stopped.reason]
     return visible(f"{reason}: {report.stopped.detail}" if report.stopped.detail else reason)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scalify.report import html, markdown, sarif, terminal
-from scalify.report.model import Kind, Report
-from scalify.report.text import LONGEST, ranges, seconds, visible
+from scalify.report.model import Kind, Report, Stopped, StopReason
+from scalify.report.text import LONGEST, ranges, seconds, stopped, visible
 from tests.support.reports import HOSTILE, unverified, verified
 
 if TYPE_CHECKING:
@@ -129,3 +129,10 @@ def test_seconds(value: float, text: str) -> None:
 @pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 4, 6, 7], "0-2, 4, 6-7")])
 def test_ranges(numbers: list[int], text: str) -> None:
     assert ranges(numbers) == text
+
+
+def test_only_limits_that_can_be_raised_are_said_to_be() -> None:
+    report = unverified()
+    assert "the limit nodes=40000 was reached; raise it with --limit" in stopped(report)
+    fixed = stopped(dataclasses.replace(report, stopped=Stopped(StopReason.LIMIT, limit="obligation-nodes")))
+    assert fixed == "the fixed limit obligation-nodes was reached"
