@@ -209,7 +209,8 @@ def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
     dims = [0, *[placed[d] + 1 if d in placed else where[d] for d in range(len(updates))]]
     spread = lifter.spread(update, extended, dims)
     at = {d: dims[1 + d] - 1 for d in index_dims.values()}
-    conditions = _scatter_conditions(lifter, operation, extended, {k: at[v] for k, v in index_dims.items()}, window, where, updates)
+    places = {k: at[v] for k, v in index_dims.items()}
+    conditions = _scatter_conditions(lifter, operation, extended, places, window, where, updates)
     views = [multiply(store, [(view, 1), *conditions[n]]) for n, view in enumerate(spread.views)]
     added = reduce_last(store, Value(extended, tuple(views)), target, "add")
     operand = lifter.aligned(operation.operands[0], target)
@@ -217,7 +218,9 @@ def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
         return [lifter.value(target, [combine(store, ((1, x), (1, y))) for x, y in zip(operand, added, strict=True)])]
     widths = [(updates[window[d]] if d in window else 1, sizes[d]) for d in a["scatter_dims_to_operand_dims"]]
     apart = all(width in (1, size) for width, size in widths)  # windows of different starts do not overlap
-    if not (_single(updates, batch) or (apart and (a.get("unique_indices") or _distinct(lifter, operation)))):
+    free = [at[d] + 1 for d in batch if updates[d] > 1 and d not in batching]
+    distinct = apart and (a.get("unique_indices") or _distinct(lifter, operation) or _readable(lifter, operation, extended, places, free))
+    if not (_single(updates, batch) or distinct):
         raise Unsupported("a scatter that may write one element several times")
     hits = [multiply(store, conditions[n]) for n in range(extended.count)]
     hit = reduce_last(store, Value(extended, tuple(hits)), target, "add")
@@ -284,3 +287,33 @@ def _distinct(lifter: Lifter, operation: Operation) -> bool:
     vectors = np.moveaxis(known, dim, -1) if dim < known.ndim else known[..., None]
     flat = vectors.reshape(known.shape[0], -1, vectors.shape[-1])
     return all(len(np.unique(rows, axis=0)) == len(rows) for rows in flat) and not a["input_batching_dims"]
+
+
+def _readable(lifter: Lifter, operation: Operation, extended: Layout, index_dims: dict[int, int], dims: list[int]) -> bool:
+    """Whether the index vectors of different updates differ because the update can be read off its vector.
+
+    A component that is the position along one of ``dims`` (dimensions of ``extended``, the batch dimensions of the updates) plus something that depends
+    on no other dimension that is still open gives that position: where two vectors are equal, so are the positions found before, hence the
+    rest, hence this one. When every dimension is found the vectors are distinct, whatever the other components are.
+    """
+    a = operation.instruction.attributes
+    count = len(a["scatter_dims_to_operand_dims"])
+    components = [_starts(lifter, operation.operands[1], extended, index_dims, k, a["index_vector_dim"]) for k in range(count)]
+    left = list(dims)
+    while left:
+        found = next((d for d in left if any(_gives(lifter, extended, starts, d, left) for starts in components)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def _gives(lifter: Lifter, layout: Layout, starts: Sequence[View], dim: int, left: Sequence[int]) -> bool:
+    """Whether ``starts`` is the position along ``dim`` plus something that depends on none of the dimensions ``left``."""
+    rests = [
+        combine(lifter.store, ((1, start), (-1, position(lifter, layout, block, dim))))
+        for start, block in zip(starts, layout.blocks, strict=True)
+    ]
+    if not layout.plain:  # slots of different blocks do not compare
+        return not rests[0].at and len(set(rests)) == 1
+    return not {s for d in left for s in layout.slots(d, layout.blocks[0])}.intersection(rests[0].at)
