@@ -89,7 +89,8 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
         pair = proof.pair
         risky = unguarded(pair.baseline, pair.distributed)
     except LimitReached as reached:
-        return _stopped(baseline, distributed, relation, reached, time.perf_counter() - start)
+        why = Stopped(StopReason.LIMIT, "", reached.name, limits.get(reached.name))
+        return _stopped(baseline, distributed, relation, why, time.perf_counter() - start)
     proved = time.perf_counter()
     failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
     findings = _findings(pair, failing, options, risky)
@@ -154,12 +155,12 @@ def _reason(pair: Pair, proof: Proof, limits: Mapping[str, int]) -> Stopped:
     return Stopped(StopReason.SATURATED, "every known rule was applied; the two sides stayed different")
 
 
-def _stopped(baseline: Module, distributed: Sequence[Module], relation: Relation, reached: LimitReached, seconds: float) -> Report:
+def _stopped(baseline: Module, distributed: Sequence[Module], relation: Relation, why: Stopped, seconds: float) -> Report:
     return Report(
         verdict=Verdict.UNVERIFIED,
         outputs=tuple([Output(n, Verdict.UNVERIFIED) for n in sorted(relation.outputs)]),
         assumptions=relation.notes,
-        stopped=Stopped(StopReason.LIMIT, "", reached.name, limits.get(reached.name)),
+        stopped=why,
         stats=Stats(_count(baseline, distributed), seconds={"prove": seconds}),
     )
 
