@@ -7,6 +7,8 @@ and says what to do. A verdict is a value, never an exception.
     |-- InputError            exit status 2
     |   |-- UsageError        the command line or an API call
     |   |-- HloError          a graph file: unreadable, malformed, inconsistent
+    |   |   |-- OverBudget    execution needs more memory or time than is allowed
+    |   |   `-- Undecidable   a value that the chosen arithmetic cannot compute
     |   |-- RelationError     a relation file, or a relation that contradicts the graphs
     |   `-- ConfigError       rules, custom-call registries and other settings from files
     `-- InternalError         exit status 4
@@ -42,6 +44,14 @@ class UsageError(InputError):
 
 class HloError(InputError):
     """A graph file that cannot be read, or whose shapes, operands or attributes contradict each other."""
+
+
+class OverBudget(HloError):
+    """Execution would need more elements, operations or digits than the budget allows; raised before they are allocated."""
+
+
+class Undecidable(HloError):
+    """A value that the chosen arithmetic cannot compute, or that the graph alone does not determine."""
 
 
 class RelationError(InputError):

@@ -1,181 +1,176 @@
-"""The reference interpreter: a module executed in NumPy on a simulated mesh, every device at once.
+"""The reference interpreter: modules executed in NumPy on a simulated mesh, every device at once.
 
-Floats are computed in float64 whatever their declared type (``arithmetic="f64"``), so that the results are those of real arithmetic up
-to about 1e-15, or in their declared type (``"declared"``). Integers wrap at their declared width. What each opcode computes is in
-:mod:`scalify.hlo.semantics`.
+What each opcode computes is in :mod:`scalify.hlo.semantics`, written once; what numbers are is in :mod:`scalify.hlo.arithmetic`. Integers
+are exact in their declared width everywhere. Floats are, by domain:
+
+``f64``       float64 whatever their declared type: the results of real arithmetic up to about 1e-15 per operation;
+``declared``  rounded to their declared type;
+``rational``  exact rationals; what is not rational is refused;
+``field``     integers modulo 2^61 - 1 with uninterpreted functions (:mod:`scalify.hlo.arithmetic.field` says what that may decide).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from scalify.errors import HloError, UsageError
-from scalify.hlo.semantics import (
-    collectives,
-    contraction,
-    control,
-    custom_calls,
-    elementwise,
-    indexing,
-    linear_algebra,
-    movement,
-    ordering,
-    reduction,
-)
-from scalify.hlo.semantics.values import OVERHEAD, Array, Budget, Handler, Machine, Op, Scope, Value, bounded_size
+from scalify.hlo.arithmetic.field import Field
+from scalify.hlo.arithmetic.rational import Rational
+from scalify.hlo.arithmetic.real import Declared, Real
+from scalify.hlo.module import Module
+from scalify.hlo.semantics import engine, meeting
+from scalify.hlo.semantics.engine import HANDLERS
+from scalify.hlo.semantics.values import Array, Budget, Kept, Machine, Meter, Place, Scope, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping, Sequence
 
-    from scalify.hlo.module import Computation, Instruction, Module, Shape
+    import numpy.typing as npt
 
-__all__ = ["HANDLERS", "Budget", "run"]
+    from scalify.hlo.arithmetic.domain import Domain
+    from scalify.hlo.module import Shape
 
-HANDLERS: dict[str, Handler] = {
-    **collectives.HANDLERS,
-    **contraction.HANDLERS,
-    **control.HANDLERS,
-    **custom_calls.HANDLERS,
-    **elementwise.HANDLERS,
-    **indexing.HANDLERS,
-    **linear_algebra.HANDLERS,
-    **movement.HANDLERS,
-    **ordering.HANDLERS,
-    **reduction.HANDLERS,
-}
-ARITHMETIC = ("f64", "declared")
-MAX_NESTING = 32
-"""Of tuple types."""
+Ids: TypeAlias = "npt.NDArray[np.int64]"
+
+__all__ = ["DOMAINS", "EVERYTHING", "HANDLERS", "Budget", "Evaluation", "Kept", "Place", "evaluate", "run"]
+
+DOMAINS: dict[str, type[Domain]] = {kind.name: kind for kind in (Real, Declared, Rational, Field)}
 DEFAULT_BUDGET = Budget()
+
+
+class _Everything:
+    def __contains__(self, place: object) -> bool:
+        return True
+
+
+EVERYTHING: Container[Place] = _Everything()
+"""``keep`` for every instruction."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an execution gave.
+
+    ``outputs[m][k]`` is result k of module m, ``[its devices, *dims]`` in the domain's representation. ``kept`` has the values of the
+    instructions asked for, one for each execution, in order. ``arbitrary`` names what the values depend on beyond the inputs and exact
+    arithmetic: uninterpreted functions, a chosen order, unknown values.
+    """
+
+    outputs: list[list[Array]]
+    domain: Domain
+    kept: Mapping[Place, Sequence[Kept]] = field(default_factory=dict)
+    arbitrary: frozenset[str] = frozenset()
+
+
+def evaluate(
+    modules: Module | Sequence[Module],
+    inputs: Sequence[Array] | Sequence[Sequence[Array]],
+    devices: int | Sequence[Sequence[int]] = 1,
+    *,
+    domain: str = "f64",
+    seed: int = 0,
+    keep: Container[Place] = (),
+    budget: Budget = DEFAULT_BUDGET,
+    label: str = "",
+) -> Evaluation:
+    """Executes one module on all devices, or several modules together.
+
+    One module: ``inputs`` are its entry parameters, each ``[devices, *dims]`` in the order of device ids, and ``devices`` is their number or a
+    list with the one list of device ids. Several: ``inputs[m]`` are those of module m on its devices ``devices[m]``. Inputs are host numbers, or
+    arrays as the domain holds them. Any array stands for a token. Custom calls must have been expanded
+    (:func:`scalify.lift.custom_calls.expand`) where a registry gives them a meaning.
+
+    The seed chooses uninterpreted functions and unknown values. Functions are the same in every run with one seed; unknown values (random
+    numbers, infeeds) differ between runs with another ``label``. ``keep`` holds the (module, computation, position) of instructions whose
+    values are wanted, or is :data:`EVERYTHING`; values inside scalar computations are not kept.
+
+    :raises HloError: an instruction that is malformed; the message names it.
+    :raises OverBudget: too much memory or work, before it is spent.
+    :raises Undecidable: a value that the domain cannot compute.
+    :raises UsageError: inputs that do not fit the parameters, or devices that contradict a module.
+    """
+    programs = [modules] if isinstance(modules, Module) else list(modules)
+    given: Sequence[Sequence[Array]] = [inputs] if isinstance(modules, Module) else inputs  # type: ignore[list-item,assignment]
+    ids = _device_ids(devices, len(programs))
+    if len(given) != len(programs):
+        raise UsageError(f"inputs of {len(given)} modules for {len(programs)}")
+    if domain not in DOMAINS:
+        raise UsageError(f"the domain is one of {', '.join(DOMAINS)}, not {domain!r}")
+    arithmetic = DOMAINS[domain](seed)
+    scopes = _scopes(programs, ids, Meter(budget), arithmetic, keep, label)
+    with np.errstate(all="ignore"):
+        flows = [s.call(s.machine.module.entry_name, _accept(s, x)) for s, x in zip(scopes, given, strict=True)]
+        results = meeting.run(flows)
+        outputs = [[_deliver(s, v) for v in (r if isinstance(r, tuple) else (r,))] for s, r in zip(scopes, results, strict=True)]
+    kept = {place: values for s in scopes for place, values in s.machine.kept.items()}
+    return Evaluation(outputs, arithmetic, kept, frozenset(arithmetic.arbitrary))
 
 
 def run(
     module: Module, inputs: Sequence[Array], devices: int = 1, *, arithmetic: str = "f64", budget: Budget = DEFAULT_BUDGET
 ) -> list[Array]:
-    """The results of every device.
+    """The results of every device: :func:`evaluate` of one module, the outputs alone."""
+    return evaluate(module, inputs, devices, domain=arithmetic, budget=budget).outputs[0]
 
-    ``inputs`` are the entry parameters in order, each ``[devices, *dims]`` in the order of device ids; so are the results, which are
-    the elements of a tuple root or the single root (a token is an empty array, and any array stands for a token parameter).
 
-    :raises HloError: an instruction that is malformed, not supported or over the budget; the message names it.
-    :raises UsageError: inputs that do not fit the parameters, or a number of devices that contradicts the module.
-    """
-    if arithmetic not in ARITHMETIC:
-        raise UsageError(f"arithmetic is one of {', '.join(ARITHMETIC)}, not {arithmetic!r}")
-    machine = Machine(module, devices, budget, arithmetic, _evaluate)
-    scope = Scope(machine, np.arange(devices))
-    operands = [
-        _accept(scope, n, shape, x) for n, (shape, x) in enumerate(zip(module.parameter_shapes, _counted(module, inputs), strict=True))
+def _device_ids(devices: int | Sequence[Sequence[int]], modules: int) -> list[Ids]:
+    given = [range(devices)] if isinstance(devices, int) else devices
+    ids = [np.array(list(d), np.int64) for d in given]
+    every = sorted(int(d) for part in ids for d in part)
+    if len(ids) != modules or not all(part.size for part in ids):
+        raise UsageError(f"devices of {len(ids)} modules for {modules}, and each needs one")
+    if every != list(range(len(every))):
+        raise UsageError(f"device ids must be 0 to {len(every) - 1}, once each, not {every[:8]}")
+    return ids
+
+
+def _scopes(
+    modules: Sequence[Module],
+    ids: Sequence[Ids],
+    meter: Meter,
+    arithmetic: Domain,
+    keep: Container[Place],
+    label: str,
+) -> list[Scope]:
+    total, sent, peers = sum(map(len, ids)), {}, _senders(modules, ids)  # type: ignore[var-annotated]
+    machines = [
+        Machine(module, total, meter, arithmetic, engine.evaluate, number, keep, label, sent=sent, peers=peers)
+        for number, module in enumerate(modules)
     ]
-    with np.errstate(all="ignore"):
-        result = scope.call(module.entry_name, operands)
-    results = result if isinstance(result, tuple) else (result,)
-    return [_deliver(scope, value) for value in results]
+    return [Scope(machine, part) for machine, part in zip(machines, ids, strict=True)]
 
 
-def _counted(module: Module, inputs: Sequence[Array]) -> Sequence[Array]:
-    expected = len(module.parameter_shapes)
-    if len(inputs) != expected:
-        raise UsageError(f"{module.name}: {len(inputs)} inputs for {expected} parameters")
-    return inputs
+def _senders(modules: Sequence[Module], ids: Sequence[Ids]) -> dict[int, list[int]]:
+    """The devices of the one module that sends on a channel."""
+    found: dict[int, list[int]] = {}
+    for module, part in zip(modules, ids, strict=True) if len(modules) > 1 else ():
+        for instruction in (i for c in module.computations.values() for i in c.instructions if i.opcode == "send"):
+            found[instruction.attributes.get("channel_id", 0)] = part.tolist()
+    return found
 
 
-def _accept(scope: Scope, number: int, shape: Shape, value: Array) -> Value:
+def _accept(scope: Scope, inputs: Sequence[Array]) -> list[Value]:
+    module = scope.machine.module
+    if len(inputs) != len(module.parameter_shapes):
+        raise UsageError(f"{module.name}: {len(inputs)} inputs for {len(module.parameter_shapes)} parameters")
+    return [_accepted(scope, n, shape, np.asarray(x)) for n, (shape, x) in enumerate(zip(module.parameter_shapes, inputs, strict=True))]
+
+
+def _accepted(scope: Scope, number: int, shape: Shape, value: Array) -> Value:
     if shape.dtype == "token":
         return None
     if not shape.is_array:
         raise HloError(f"parameter {number} of type {shape} cannot be given as an array")
     if value.shape != (scope.lanes, *shape.dims):
         raise UsageError(f"input {number} has shape {value.shape}, not {(scope.lanes, *shape.dims)}")
-    return scope.settle(value, shape.dtype)
+    scope.machine.charge(value.size, value.size)
+    return scope.domain.settle(scope.domain.encode(value, shape.dtype), shape.dtype)
 
 
 def _deliver(scope: Scope, value: Value) -> Array:
     if isinstance(value, tuple):
         raise HloError("a result that is a tuple inside the root tuple is not supported")
     return np.zeros((scope.lanes, 0)) if value is None else np.array(value)
-
-
-def _evaluate(scope: Scope, name: str, operands: Sequence[Value]) -> Value:
-    """The root value of a computation. Values are dropped after their last use."""
-    machine = scope.machine
-    if machine.depth >= machine.budget.depth:
-        raise HloError(f"calls are nested deeper than {machine.budget.depth}")
-    computation = machine.module.computations[name]
-    if len(operands) != len(computation.parameters):
-        raise HloError(f"computation {name} takes {len(computation.parameters)} operands, not {len(operands)}")
-    machine.depth += 1
-    values: list[Value] = [None] * len(computation.instructions)
-    for position, dead in enumerate(_last_uses(machine, computation)):
-        values[position] = _step(scope, computation, position, values, operands)
-        for old in dead:
-            values[old] = None
-    machine.depth -= 1
-    return values[computation.root]
-
-
-def _last_uses(machine: Machine, computation: Computation) -> list[tuple[int, ...]]:
-    """For each position the values that nothing after it reads."""
-    known = machine.last_uses.get(computation.name)
-    if known is None:
-        last = {o: p for p, i in enumerate(computation.instructions) for o in (p, *i.operands)}
-        dead: list[list[int]] = [[] for _ in computation.instructions]
-        for value, position in last.items():
-            if value != computation.root:
-                dead[position].append(value)
-        known = machine.last_uses[computation.name] = [tuple(d) for d in dead]
-    return known
-
-
-def _step(scope: Scope, computation: Computation, position: int, values: Sequence[Value], arguments: Sequence[Value]) -> Value:
-    instruction = computation.instructions[position]
-    try:
-        if instruction.opcode == "parameter":
-            return arguments[instruction.attributes["index"]]
-        operands = [values[o] for o in instruction.operands]
-        shapes = tuple(computation.instructions[o].shape for o in instruction.operands)
-        return _execute(Op(scope, instruction, shapes), operands)
-    except HloError as error:
-        raise error if error.where else error.at(instruction.name) from None
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError, np.linalg.LinAlgError) as error:
-        # Operands and attributes come from a file; NumPy finds what does not fit together.
-        raise HloError(f"{instruction.opcode}: operands or attributes do not fit: {error}", instruction.name) from error
-
-
-def _execute(op: Op, operands: list[Value]) -> Value:
-    handler = HANDLERS.get(op.instruction.opcode)
-    if handler is None:
-        raise HloError(f"opcode {op.instruction.opcode} is not supported")
-    if any(op.shape.dynamic):
-        raise HloError("dynamic dimensions are not supported")
-    elements = op.scope.lanes * _largest(op.shape)
-    op.charge(elements + OVERHEAD, elements)
-    return _settle(op.scope, op.instruction, op.shape, handler(op, operands))
-
-
-def _largest(shape: Shape) -> int:
-    """Elements of the largest array in a shape. :raises HloError: tuples nested too deep for the functions that walk values."""
-    level, largest, depth = [shape], 0, 0
-    while level:
-        largest = max(largest, *(bounded_size(s.dims) if s.is_array else 0 for s in level), 0)
-        level = [element for s in level for element in s.elements]
-        depth += 1
-        if depth > MAX_NESTING:
-            raise HloError(f"tuples are nested deeper than {MAX_NESTING}")
-    return largest
-
-
-def _settle(scope: Scope, instruction: Instruction, shape: Shape, value: Any) -> Value:
-    """The value in its declared type. :raises HloError: its dimensions are not the declared ones."""
-    if not shape.is_array:
-        if isinstance(value, tuple) and len(value) == len(shape.elements):
-            return tuple(_settle(scope, instruction, s, v) for s, v in zip(shape.elements, value, strict=True))
-        if value is not None or shape.is_tuple:
-            raise HloError(f"the value is not of type {shape}")
-        return None
-    if not isinstance(value, np.ndarray) or value.shape != (scope.lanes, *shape.dims):
-        found = list(value.shape[1:]) if isinstance(value, np.ndarray) else "no array"
-        raise HloError(f"the value has dimensions {found}, the declared type is {shape}")
-    return scope.settle(value, shape.dtype)

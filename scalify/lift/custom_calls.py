@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scalify.hlo.module import Computation, Instruction, Module, Shape
+from scalify.hlo.semantics.custom_calls import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,7 +90,7 @@ class Registry:
 
 def batch_of(instruction: Instruction) -> Sequence[Pairs] | None:
     """The batch dimensions that :func:`expand` has given to an opaque call; None for a call that is not registered."""
-    found: Sequence[Pairs] | None = instruction.attributes.get(_BATCH)
+    found: Sequence[Pairs] | None = instruction.attributes.get(BATCH)
     return found
 
 
@@ -103,7 +104,6 @@ def refusal(instruction: Instruction) -> str:
 
 
 # no reader gives attributes with such names
-_BATCH = "custom call: batch"
 _REFUSED = "custom call: refused"
 
 
@@ -154,7 +154,7 @@ class _Expansion:
         if isinstance(semantics, Identity):
             return _identity(instruction, call)
         if isinstance(semantics, Opaque):
-            return replace(instruction, attributes={**instruction.attributes, _BATCH: _checked(call, semantics.batch(call))})
+            return replace(instruction, attributes={**instruction.attributes, BATCH: _checked(call, semantics.batch(call))})
         return self._inlined(instruction, semantics.body(call))
 
     def _inlined(self, instruction: Instruction, body: Body) -> Instruction:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from scalify.errors import HloError, InputError
+from scalify.hlo.arithmetic.real import Real
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.interpret import HANDLERS
-from scalify.hlo.semantics.values import Budget, Machine, Op, Scope
+from scalify.hlo.semantics.values import Budget, Machine, Meter, Op, Scope
 from scalify.lift.collate import PER_DEVICE
 from scalify.lift.custom_calls import Registry, expand
 from scalify.lift.known_calls import BUILT_IN
@@ -108,7 +109,7 @@ class _Flattener:
         self.most = most
         self.module = module
         self.program = Program(module, len(device_ids))
-        machine = Machine(module, len(device_ids), Budget(), "f64", _no_calls)
+        machine = Machine(module, len(device_ids), Meter(Budget()), Real(), _no_calls)
         self.scope = Scope(machine, np.asarray(device_ids, dtype=np.int64))
         self.given = known
         self.steps = 0
@@ -296,12 +297,12 @@ class _Flattener:
         try:
             with np.errstate(all="ignore"):
                 value = HANDLERS[instruction.opcode](
-                    Op(self.scope, instruction, shapes), [self.scope.settle(a, s.dtype) for a, s in zip(arrays, shapes, strict=True)]
+                    Op(self.scope, instruction, shapes), [self.scope.domain.settle(a, s.dtype) for a, s in zip(arrays, shapes, strict=True)]
                 )
         except (InputError, ArithmeticError, LookupError, TypeError, ValueError):
             return  # lifted like any other operation; the shape check has reported what is malformed
         if isinstance(value, np.ndarray) and value.shape == (lanes, *shape.dims):
-            value = self.scope.settle(value, shape.dtype)
+            value = self.scope.domain.settle(value, shape.dtype)
             known[result] = value[:1] if lanes > 1 and (value == value[:1]).all() else value
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scalify.errors import HloError
 from scalify.hlo.module import ReplicaGroups
 from scalify.hlo.semantics.reduction import fold, unpack
-from scalify.hlo.semantics.values import Array, Handler, Op, Scope, Value
+from scalify.hlo.semantics.values import Array, Handler, Op, Scope, Value, as_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -181,6 +181,26 @@ def _collective_permute(op: Op, operands: Sequence[Array]) -> Any:
     return results if len(operands) > 1 else results[0]
 
 
+def _ragged_all_to_all(op: Op, operands: Sequence[Array]) -> Array:
+    """Rows of the first operand go into the receiver's second operand, at the offsets that the sender gives.
+
+    Each of the four vectors has the same number of entries for every member of the group, in the group's order.
+    """
+    data, target, starts, sizes, places, _ = operands
+    result = np.array(target)
+    for group in _lane_groups(op, cover=True):
+        each = starts.shape[1] // len(group)
+        for sender in group:
+            for number, (start, size, place) in enumerate(
+                zip(*(as_index(v[sender]).tolist() for v in (starts, sizes, places)), strict=True)
+            ):
+                receiver = group[number // each]
+                if min(start, size, place) < 0 or start + size > data.shape[1] or place + size > result.shape[1]:
+                    raise HloError("a ragged slice is not inside its operand")
+                result[receiver, place : place + size] = data[sender, start : start + size]
+    return result
+
+
 def _started(plain: Callable[[Op, Sequence[Array]], Value]) -> Handler:
     """The ``-start`` form: (operands, results, contexts of the implementation)."""
 
@@ -218,6 +238,16 @@ HANDLERS: dict[str, Handler] = {
     "collective-permute-done": _second,
     "collective-permute-start": _started(_collective_permute),
     "partition-id": _device_id,
+    "ragged-all-to-all": _ragged_all_to_all,
     "reduce-scatter": _reduce_scatter,
     "replica-id": _device_id,
 }
+
+MEETINGS = frozenset(HANDLERS) - {
+    "all-gather-done",
+    "all-reduce-done",
+    "collective-permute-done",
+    "partition-id",
+    "replica-id",
+}
+"""Opcodes in which devices meet."""

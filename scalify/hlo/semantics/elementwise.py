@@ -1,33 +1,82 @@
-"""Elementwise opcodes: arithmetic, comparison, selection, conversion.
+"""Elementwise opcodes: arithmetic, comparison, selection, conversion. What the functions of numbers are is the domain's matter.
 
-Source: XLA's operation semantics and ``HloEvaluator``: integer division truncates, division by zero is -1 (all ones) and leaves
-the dividend as remainder, the smallest integer divided by -1 is itself, shifts by the width or more push every bit out.
+Source: XLA's operation semantics and ``HloEvaluator``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scalify.errors import HloError
-from scalify.hlo.dtypes import DTYPES, DType
-from scalify.hlo.semantics.values import BF16, Array, Handler, Op, reduce_precision, storage
+from scalify.hlo.arithmetic.domain import whole
+from scalify.hlo.arithmetic.integers import sign_extended, unsigned, wrap
+from scalify.hlo.dtypes import DTYPES
 
-Function = Callable[..., Array]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scalify.hlo.arithmetic.domain import Domain
+    from scalify.hlo.semantics.values import Array, Handler, Op
+
+POINTWISE = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "and",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cosine",
+    "cosh",
+    "divide",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "floor",
+    "imag",
+    "is-finite",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "power",
+    "real",
+    "remainder",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "rsqrt",
+    "sign",
+    "sine",
+    "sinh",
+    "sqrt",
+    "subtract",
+    "tan",
+    "tanh",
+    "xor",
+]
+"""Opcodes that are functions of elements of one type; :meth:`Domain.apply` computes them."""
 
 
-def _pointwise(function: Function) -> Handler:
-    """The opcode that applies a NumPy function to operands of equal shape."""
+def _pointwise(op: Op, operands: Sequence[Array]) -> Array:
+    _same_shapes(operands)
+    return op.domain.apply(op.instruction.opcode, operands, op.source)
 
-    def handler(_op: Op, operands: Sequence[Array]) -> Array:
-        if any(x.shape != operands[0].shape for x in operands):
-            raise HloError("operands differ in shape")
-        return function(*operands)
 
-    return handler
+def _same_shapes(operands: Sequence[Array]) -> None:
+    if any(x.shape != operands[0].shape for x in operands):
+        raise HloError("operands differ in shape")
 
 
 def spread(scalar: Array, like: Array) -> Array:
@@ -35,92 +84,10 @@ def spread(scalar: Array, like: Array) -> Array:
     return scalar.reshape(scalar.shape + (1,) * (like.ndim - scalar.ndim)) if scalar.ndim == 1 else scalar
 
 
-def _subtract(a: Array, b: Array) -> Array:
-    return np.logical_xor(a, b) if a.dtype == np.bool_ else np.subtract(a, b)
-
-
-def _divide(a: Array, b: Array) -> Array:
-    if a.dtype.kind not in "iu":
-        return np.divide(a, b)
-    safe = np.where(b == 0, b.dtype.type(1), b)
-    quotient = np.floor_divide(a, safe)
-    if a.dtype.kind == "i":
-        inexact = (quotient * safe != a) & ((a < 0) != (safe < 0))
-        quotient = np.where(safe == -1, np.negative(a), quotient + inexact)
-    return np.where(b == 0, np.invert(np.zeros_like(a)), quotient)
-
-
-def _remainder(a: Array, b: Array) -> Array:
-    if a.dtype.kind not in "iu":
-        return np.fmod(a, b)
-    # -1 divides everything; NumPy's fmod would trap on the smallest integer.
-    trivial = (b == 0) if a.dtype.kind == "u" else (b == 0) | (b == -1)
-    return np.where(b == 0, a, np.where(trivial, a.dtype.type(0), np.fmod(a, np.where(trivial, b.dtype.type(1), b))))
-
-
-def _power(a: Array, b: Array) -> Array:
-    if a.dtype.kind != "i":
-        return np.power(a, b)
-    one, zero = a.dtype.type(1), a.dtype.type(0)
-    flipped = np.where(np.bitwise_and(b, 1) != 0, a, one)
-    return np.where(b < 0, np.where(np.abs(a) == 1, flipped, zero), np.power(a, np.where(b < 0, zero, b)))
-
-
-def _sign(x: Array) -> Array:
-    if x.dtype.kind != "f":
-        return np.sign(x)
-    return np.where((x == 0) | np.isnan(x), x, np.copysign(x.dtype.type(1), x))
-
-
-def _round_away(x: Array) -> Array:
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
-
-
-def _erf(x: Array) -> Array:
-    return np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
-
-
-def _rsqrt(x: Array) -> Array:
-    return 1 / np.sqrt(x)
-
-
-def _logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-UNARY: dict[str, Function] = {
-    "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh, "cbrt": np.cbrt,
-    "ceil": np.ceil, "cosine": np.cos, "cosh": np.cosh, "erf": _erf, "exponential": np.exp, "exponential-minus-one": np.expm1,
-    "floor": np.floor, "imag": np.imag, "is-finite": np.isfinite, "log": np.log, "log-plus-one": np.log1p, "logistic": _logistic,
-    "negate": np.negative, "not": np.invert, "popcnt": np.bitwise_count, "real": np.real, "round-nearest-afz": _round_away,
-    "round-nearest-even": np.rint, "rsqrt": _rsqrt, "sign": _sign, "sine": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
-    "tanh": np.tanh,
-}  # fmt: skip
-BINARY: dict[str, Function] = {
-    "add": np.add, "and": np.bitwise_and, "atan2": np.arctan2, "divide": _divide, "maximum": np.maximum, "minimum": np.minimum,
-    "multiply": np.multiply, "or": np.bitwise_or, "power": _power, "remainder": _remainder, "subtract": _subtract, "xor": np.bitwise_xor,
-}  # fmt: skip
-COMPARISONS: dict[str, Function] = {
-    "EQ": np.equal, "NE": np.not_equal, "GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less,
-}  # fmt: skip
-
-
-def total_order_key(x: Array) -> Array:
-    """Integers ordered like ``x`` in the total order: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN. Integers are their own keys."""
-    if x.dtype.kind != "f":
-        return x
-    bits = x.astype(np.float64).view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
-
-
 def _compare(op: Op, operands: Sequence[Array]) -> Array:
-    a, b = operands
-    if a.shape != b.shape:
-        raise HloError("operands differ in shape")
-    if op.attributes.get("type") == "TOTALORDER":
-        a, b = total_order_key(a), total_order_key(b)
-    return COMPARISONS[op.attributes["direction"]](a, b)
+    _same_shapes(operands)
+    total = op.attributes.get("type") == "TOTALORDER"
+    return op.domain.compare(op.attributes["direction"], operands[0], operands[1], op.source, total=total)
 
 
 def _select(_op: Op, operands: Sequence[Array]) -> Array:
@@ -128,43 +95,26 @@ def _select(_op: Op, operands: Sequence[Array]) -> Array:
     return np.where(spread(predicate, on_true), on_true, on_false)
 
 
-def _clamp(_op: Op, operands: Sequence[Array]) -> Array:
+def _clamp(op: Op, operands: Sequence[Array]) -> Array:
     low, x, high = operands
-    return np.minimum(np.maximum(spread(low, x), x), spread(high, x))
+    raised = op.domain.apply("maximum", [spread(low, x), x], op.dtype)
+    return op.domain.apply("minimum", [raised, spread(high, x)], op.dtype)
 
 
-def _complex(_op: Op, operands: Sequence[Array]) -> Array:
-    real, imaginary = operands
-    result = np.empty(real.shape, np.complex128)
-    result.real, result.imag = real, imaginary
-    return result
+def _complex(op: Op, operands: Sequence[Array]) -> Array:
+    return op.domain.complex(*operands)
 
 
-def _shift(function: Function, *, signed: bool) -> Handler:
-    """Shifts at the declared width; ``signed`` fills with the sign."""
-
+def _shift(function: Callable[[Array, Array], Array], *, signed: bool) -> Handler:
     def handler(op: Op, operands: Sequence[Array]) -> Array:
-        x, amount = operands
         bits = DTYPES[op.dtype].bits
-        out = (amount < 0) | (amount >= bits)
+        x, amount = unsigned(operands[0], bits), unsigned(operands[1], bits)
+        out = amount >= bits
         if signed:
-            x = sign_extended(x, bits)
-            return np.right_shift(x, np.where(out, bits - 1, amount).astype(np.int64))
-        x = unsigned(x, bits)
+            return np.right_shift(sign_extended(x, bits), np.where(out, bits - 1, amount).astype(np.int64))
         return np.where(out, np.uint64(0), function(x, np.where(out, 0, amount).astype(np.uint64)))
 
     return handler
-
-
-def unsigned(x: Array, bits: int) -> Array:
-    """The two's complement pattern of ``bits`` bits as uint64."""
-    return x.astype(np.uint64) & np.uint64((1 << bits) - 1)
-
-
-def sign_extended(x: Array, bits: int) -> Array:
-    """The lowest ``bits`` bits read as a signed number."""
-    spare = 64 - bits
-    return np.right_shift(np.left_shift(x.astype(np.int64), spare), spare)
 
 
 def _count_leading_zeros(op: Op, operands: Sequence[Array]) -> Array:
@@ -181,70 +131,58 @@ def _popcnt(op: Op, operands: Sequence[Array]) -> Array:
     return np.bitwise_count(unsigned(operands[0], DTYPES[op.dtype].bits))
 
 
-def convert(x: Array, dtype: str) -> Array:
-    """``x`` converted to an HLO type: float to integer truncates and saturates (NaN is 0), integer to integer wraps."""
-    if dtype == "pred":
-        result: Array = x != 0
-        return result
-    if x.dtype.kind == "c" and not dtype.startswith("c"):
-        x = x.real
-    return _float_to_integer(x, DTYPES[dtype]) if x.dtype.kind == "f" and DTYPES[dtype].is_integer else x
-
-
-def _float_to_integer(x: Array, target: DType) -> Array:
-    low, high = target.minimum or 0, target.maximum or 0
-    holder = np.int64 if target.kind == "s" else np.uint64
-    whole = np.trunc(x.astype(np.float64))
-    inside = (whole > low) & (whole < high)
-    result = np.where(inside, whole, 0.0).astype(holder)
-    return np.where(whole <= low, holder(low), np.where(whole >= high, holder(high), result))
-
-
 def _convert(op: Op, operands: Sequence[Array]) -> Array:
-    return convert(operands[0], op.dtype)
+    return op.domain.convert(operands[0], op.source, op.dtype)
 
 
 def _reduce_precision(op: Op, operands: Sequence[Array]) -> Array:
-    """Identity where floats are read as reals, like every other rounding."""
-    if op.scope.machine.arithmetic == "f64":
-        return operands[0]
-    return reduce_precision(operands[0], op.attributes["exponent_bits"], op.attributes["mantissa_bits"], flush=True)
+    return op.domain.round(operands[0], op.attributes["exponent_bits"], op.attributes["mantissa_bits"])
 
 
-def bitcast_convert(x: Array, source: str, target: str) -> Array:
+def _stochastic_convert(op: Op, operands: Sequence[Array]) -> Array:
+    """The second operand, read as a fraction of its range, decides whether the size is rounded up.
+
+    A narrower float is the operand itself, as every conversion between floats where these are read as reals.
+    """
+    x, noise = operands
+    domain = op.domain
+    if not whole(op.dtype):
+        if domain.reals:
+            return x
+        raise HloError("stochastic rounding between floats is not supported")
+    size = domain.apply("abs", [x], op.source)
+    low = domain.apply("floor", [size], op.source)
+    rest = domain.apply("subtract", [size, low], op.source)
+    scaled = domain.apply("multiply", [rest, domain.number(2.0 ** DTYPES[op.shapes[1].dtype].bits, op.source)], op.source)
+    up = noise < domain.convert(scaled, op.source, op.shapes[1].dtype)
+    rounded = np.where(up, domain.apply("add", [low, domain.number(1.0, op.source)], op.source), low)
+    signed = np.where(domain.compare("LT", x, np.zeros_like(x), op.source), domain.apply("negate", [rounded], op.source), rounded)
+    return domain.convert(np.where(domain.apply("is-finite", [x], op.source), signed, x), op.source, op.dtype)
+
+
+def bitcast_convert(domain: Domain, x: Array, source: str, target: str) -> Array:
     """The bits of ``x`` read as another type; a change of width moves to or from a last dimension.
 
     Floats are first rounded to their declared type. :raises HloError: a type whose bit pattern is not known here.
     """
-    bits, wanted = _to_bits(x, source), _wire(target)
-    if bits.dtype.itemsize > wanted.itemsize:
-        bits = bits[..., None]
-    read = np.ascontiguousarray(bits).view(wanted)
-    read = read[..., 0] if bits.dtype.itemsize < wanted.itemsize else read
-    return np.left_shift(read.astype(np.uint32), 16).view(np.float32) if target == "bf16" else read
-
-
-def _wire(dtype: str) -> np.dtype[Any]:
-    """The NumPy type of the same bits in memory (16-bit integers for bf16)."""
-    known = DTYPES.get(dtype)
-    if known is None or known.bits < 8 or (known.is_float and known.bits == 8):
-        raise HloError(f"bitcast-convert of {dtype} is not supported")
-    return np.dtype(np.uint16) if dtype == "bf16" else storage(dtype, "declared")
-
-
-def _to_bits(x: Array, dtype: str) -> Array:
-    if dtype != "bf16":
-        return np.ascontiguousarray(x.astype(_wire(dtype)))
-    narrow = reduce_precision(x.astype(np.float64), *BF16).astype(np.float32)
-    return np.right_shift(narrow.view(np.uint32), 16).astype(np.uint16)
+    before, after = DTYPES[source], DTYPES[target]
+    if source == target:
+        return x
+    if before.is_complex or after.is_complex or min(before.bits, after.bits) < 8 or "pred" in (source, target):
+        raise HloError(f"bitcast-convert of {source} to {target} is not supported")
+    bits = np.ascontiguousarray(x).view(f"uint{before.bits}") if whole(source) else domain.to_bits(x, before)
+    bits = bits[..., None] if before.bits > after.bits else bits
+    read = np.ascontiguousarray(bits).view(f"uint{after.bits}")
+    read = read[..., 0] if before.bits < after.bits else read
+    return wrap(read.view(f"int{after.bits}"), target) if after.kind == "s" else read if whole(target) else domain.from_bits(read, after)
 
 
 def _bitcast_convert(op: Op, operands: Sequence[Array]) -> Array:
-    return bitcast_convert(operands[0], op.shapes[0].dtype, op.dtype)
+    return bitcast_convert(op.domain, operands[0], op.source, op.dtype)
 
 
 HANDLERS: dict[str, Handler] = {
-    **{opcode: _pointwise(function) for opcode, function in {**UNARY, **BINARY}.items()},
+    **dict.fromkeys(POINTWISE, _pointwise),
     "popcnt": _popcnt,
     "count-leading-zeros": _count_leading_zeros,
     "compare": _compare,
@@ -257,4 +195,5 @@ HANDLERS: dict[str, Handler] = {
     "shift-left": _shift(np.left_shift, signed=False),
     "shift-right-logical": _shift(np.right_shift, signed=False),
     "shift-right-arithmetic": _shift(np.right_shift, signed=True),
+    "stochastic-convert": _stochastic_convert,
 }

@@ -46,7 +46,7 @@ def _bitcast(op: Op, operands: Sequence[Array]) -> Array:
     x, source = operands[0], op.shapes[0]
     x = x.transpose(0, *(d + 1 for d in _major_to_minor(source)))
     if source.dtype != op.dtype:
-        x = bitcast_convert(x, source.dtype, op.dtype)
+        x = bitcast_convert(op.domain, x, source.dtype, op.dtype)
     order = _major_to_minor(op.shape)
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return x.reshape(x.shape[0], *(op.shape.dims[d] for d in order)).transpose(0, *(i + 1 for i in inverse))
@@ -105,13 +105,14 @@ def _reverse(op: Op, operands: Sequence[Array]) -> Array:
 def _iota(op: Op, _operands: Sequence[Array]) -> Array:
     dims, axis = op.shape.dims, op.attributes["iota_dimension"]
     line = np.arange(dims[axis]).reshape([-1 if d == axis else 1 for d in range(len(dims))])
-    return np.broadcast_to(line, (op.scope.lanes, *dims))
+    return np.broadcast_to(op.domain.encode(line, op.dtype), (op.scope.lanes, *dims))
 
 
 def _constant(op: Op, _operands: Sequence[Array]) -> Array:
     if "literal" not in op.attributes:
         raise HloError("the constant's data is not in the file")
-    return np.broadcast_to(op.instruction.literal, (op.scope.lanes, *op.shape.dims))
+    value = op.domain.encode(np.asarray(op.instruction.literal), op.dtype)
+    return np.broadcast_to(value, (op.scope.lanes, *op.shape.dims))
 
 
 def clamped_starts(starts: Sequence[Array], dims: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -153,6 +154,14 @@ def _get_dimension_size(op: Op, _operands: Sequence[Array]) -> Array:
     return np.full(op.scope.lanes, op.shapes[0].dims[op.attributes["dimensions"][0]])
 
 
+def _set_dimension_size(op: Op, operands: Sequence[Array]) -> Array:
+    """The operand, where the size is that of the whole dimension."""
+    x, size = operands
+    if (as_index(size) != x.shape[op.attributes["dimensions"][0] + 1]).any():
+        raise HloError("dimensions of a size known at run time only are not supported")
+    return x
+
+
 HANDLERS: dict[str, Handler] = {
     "add-dependency": _same,
     "bitcast": _bitcast,
@@ -161,6 +170,7 @@ HANDLERS: dict[str, Handler] = {
     "constant": _constant,
     "copy": _same,
     "domain": _same,
+    "dynamic-reshape": _reshape,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "get-dimension-size": _get_dimension_size,
@@ -169,6 +179,7 @@ HANDLERS: dict[str, Handler] = {
     "pad": _pad,
     "reshape": _reshape,
     "reverse": _reverse,
+    "set-dimension-size": _set_dimension_size,
     "slice": _slice,
     "transpose": _transpose,
 }

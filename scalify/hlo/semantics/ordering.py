@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from scalify.errors import HloError
-from scalify.hlo.semantics.elementwise import total_order_key
 from scalify.hlo.semantics.values import Array, Handler, Op
 
 Places = npt.NDArray[np.int64]
@@ -80,14 +79,14 @@ def _search(order: Places, low: Places, high: Places, left: Array, less: Less) -
 
 
 def _topk(op: Op, operands: Sequence[Array]) -> tuple[Array, Array]:
-    return top_k(operands[0], op.attributes["k"], largest=op.attributes.get("largest", True))
+    return top_k(op, operands[0], op.attributes["k"], largest=op.attributes.get("largest", True))
 
 
-def top_k(x: Array, k: int, *, largest: bool = True) -> tuple[Array, Array]:
+def top_k(op: Op, x: Array, k: int, *, largest: bool = True) -> tuple[Array, Array]:
     """The first ``k`` of the last axis in the total order, and their places; the lower place first among equals."""
     if k > x.shape[-1]:
         raise HloError(f"the top {k} of {x.shape[-1]} elements")
-    key = total_order_key(x)
+    key = op.domain.order_key(x, op.source)
     order = np.argsort(np.invert(key) if largest else key, axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(x, order, axis=-1), order
 

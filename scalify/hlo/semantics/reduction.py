@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalify.errors import HloError
+from scalify.hlo.arithmetic.domain import ASSOCIATIVE
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.semantics.movement import dilate_and_pad
 from scalify.hlo.semantics.values import OVERHEAD
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from scalify.hlo.semantics.values import Array, Handler, Op, Scope
     from scalify.hlo.window import WindowDimension
 
-UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}  # fmt: skip
 ASSIGN = "parameter"
 """What :func:`combiner` says of a computation that returns its second operand."""
 
@@ -37,7 +34,7 @@ def combiner(scope: Scope, name: str) -> str | None:
     known = scope.machine.reducers
     if name not in known:
         computation = scope.machine.module.computations[name]
-        known[name] = _classify(computation, looks_through=scope.machine.arithmetic == "f64")
+        known[name] = _classify(computation, looks_through=scope.domain.reals)
     return known[name]
 
 
@@ -50,7 +47,7 @@ def _classify(computation: Computation, *, looks_through: bool) -> str | None:
         return ASSIGN
     instruction = computation.instructions[root]
     operands = {_source(computation, o, looks_through=looks_through) for o in instruction.operands}
-    return instruction.opcode if instruction.opcode in UFUNCS and operands == set(parameters) else None
+    return instruction.opcode if instruction.opcode in ASSOCIATIVE and operands == set(parameters) else None
 
 
 def _source(computation: Computation, position: int, *, looks_through: bool) -> int:
@@ -66,11 +63,17 @@ def _source(computation: Computation, position: int, *, looks_through: bool) -> 
         position = instruction.operands[0]
 
 
+def _element_type(scope: Scope, name: str) -> str:
+    """The type of the first parameter of a reducer."""
+    computation = scope.machine.module.computations[name]
+    return computation.instructions[computation.parameters[0]].shape.dtype
+
+
 def combine(scope: Scope, name: str, left: Sequence[Array], right: Sequence[Array]) -> tuple[Array, ...]:
     """One application of a reducer to accumulators and elements of equal shape."""
     opcode = combiner(scope, name)
-    if opcode in UFUNCS:
-        return (UFUNCS[opcode](left[0], right[0]),)
+    if opcode in ASSOCIATIVE:
+        return (scope.domain.apply(opcode, [left[0], right[0]], _element_type(scope, name)),)
     if opcode == ASSIGN:
         return (right[0],)
     return scope.apply(name, [*left, *right])
@@ -101,9 +104,9 @@ def _reduce(op: Op, operands: Sequence[Array]) -> Any:
     axes = tuple(d + 1 for d in op.attributes["dimensions"])
     op.charge(sum(x.size for x in inputs))
     opcode = combiner(op.scope, name) if count == 1 and inputs[0].size else None
-    if opcode in UFUNCS:
-        reduced = UFUNCS[opcode].reduce(inputs[0], axis=axes, dtype=inputs[0].dtype)
-        results: tuple[Array, ...] = (UFUNCS[opcode](spread_initial(initial, reduced.shape[1:])[0], reduced),)
+    if opcode in ASSOCIATIVE:
+        reduced = op.domain.reduce(opcode, inputs[0], axes, op.source)
+        results: tuple[Array, ...] = (op.domain.apply(opcode, [spread_initial(initial, reduced.shape[1:])[0], reduced], op.source),)
     else:
         results = _reduce_in_order(op, inputs, initial, axes)
     return unpack(results, as_tuple=op.shape.is_tuple)
@@ -188,8 +191,8 @@ def accumulate(scope: Scope, name: str, targets: Sequence[Array], places: Array,
     """
     opcode = combiner(scope, name) if len(targets) == 1 else None
     lane = np.broadcast_to(np.arange(places.shape[0])[:, None], places.shape)
-    if opcode in UFUNCS:
-        UFUNCS[opcode].at(targets[0], (lane[valid], places[valid]), updates[0][valid])
+    if opcode in ASSOCIATIVE:
+        scope.domain.accumulate(opcode, targets[0], (lane[valid], places[valid]), updates[0][valid], _element_type(scope, name))
         return
     if opcode == ASSIGN:
         targets[0][lane[valid], places[valid]] = updates[0][valid]

@@ -1,4 +1,4 @@
-"""Values of the reference interpreter: storage types, lanes, budgets.
+"""Values of the reference interpreter: lanes, budgets, what a handler may look at.
 
 Every array value has a leading axis of *lanes*. At the top a lane is a device; inside a scalar computation (a reducer, a
 comparator) the elements that it is applied to are lanes as well, so that it is evaluated once for all of them.
@@ -7,75 +7,64 @@ comparator) the elements that it is applied to are lanes as well, so that it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from scalify.errors import HloError, UsageError
-from scalify.hlo.dtypes import DTYPES
+from scalify.errors import HloError, OverBudget, UsageError
+from scalify.hlo.arithmetic.integers import as_index
+from scalify.hlo.arithmetic.real import storage
 
 if TYPE_CHECKING:
+    from scalify.hlo.arithmetic.domain import Domain
     from scalify.hlo.module import Instruction, Module, Shape
+
+__all__ = [
+    "OVERHEAD",
+    "Array",
+    "Budget",
+    "Flow",
+    "Handler",
+    "Kept",
+    "Machine",
+    "Meter",
+    "Op",
+    "Place",
+    "Scope",
+    "Value",
+    "as_index",
+    "bounded_size",
+    "finished",
+    "storage",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = Any
 """An :data:`Array`, a tuple of values, or None for a token."""
-
-BF16 = (8, 7)
-"""Exponent and mantissa bits."""
+Place: TypeAlias = tuple[int, str, int]
+"""An instruction: number of the module, computation, position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits that end a run with :class:`HloError` instead of exhausting the machine.
+    """Limits that end a run with :class:`OverBudget` before memory is allocated or time spent.
 
-    ``elements`` bounds any one value or temporary (all lanes together); ``operations`` bounds the element operations of the whole
-    run, where each executed instruction counts at least ``OVERHEAD``; ``depth`` bounds nested calls.
+    ``elements`` bounds any one value or temporary (all lanes together), ``live`` all values that are held at once; ``operations`` bounds
+    the element operations of the whole run, where each executed instruction counts at least ``OVERHEAD`` and each element operation the
+    domain's cost; ``depth`` bounds nested calls.
     """
 
     elements: int = 1 << 27
     operations: int = 1 << 34
     depth: int = 64
+    live: int = 1 << 29
 
 
 OVERHEAD = 512
-
-
-@cache
-def storage(dtype: str, arithmetic: str = "f64") -> np.dtype[Any]:
-    """The NumPy type that holds values of an HLO type. :raises HloError: no array type of this name."""
-    known = DTYPES.get(dtype)
-    if known is None:
-        raise HloError(f"values of type {dtype} cannot be computed with")
-    if known.is_integer:
-        return np.dtype(f"{'int' if known.kind == 's' else 'uint'}{max(known.bits, 8)}")
-    if not known.is_float:
-        wide = arithmetic == "f64" or dtype == "c128"
-        return np.dtype(np.bool_) if dtype == "pred" else np.dtype(np.complex128 if wide else np.complex64)
-    return np.dtype(np.float64) if arithmetic == "f64" else _declared_float(dtype)
-
-
-def _declared_float(dtype: str) -> np.dtype[Any]:
-    known = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32}
-    if dtype not in known:
-        raise HloError(f"arithmetic in {dtype} is not supported")
-    return np.dtype(known[dtype])
-
-
-def settle(array: Array, dtype: str, arithmetic: str = "f64") -> Array:
-    """``array`` as a value of HLO type ``dtype``: integers wrap at their width, floats round if arithmetic is ``declared``."""
-    held = storage(dtype, arithmetic)
-    settled = array if array.dtype == held else array.astype(held)
-    if DTYPES[dtype].is_integer and DTYPES[dtype].bits < 8:
-        spare = 8 - DTYPES[dtype].bits
-        return np.right_shift(np.left_shift(settled, spare), spare)
-    if arithmetic != "f64" and dtype == "bf16":
-        return reduce_precision(settled, *BF16)
-    return settled
 
 
 def bounded_size(dims: Iterable[int]) -> int:
@@ -83,39 +72,62 @@ def bounded_size(dims: Iterable[int]) -> int:
     return math.prod(max(dim, 1) for dim in dims)
 
 
-def as_index(x: Array) -> npt.NDArray[np.int64]:
-    """Integers as int64; unsigned ones beyond its range stay larger than any dimension."""
-    if x.dtype == np.uint64:
-        x = np.minimum(x, np.uint64(1 << 62))
-    return x.astype(np.int64)
+@dataclass
+class Meter:
+    """What a run has used so far; all modules of a run share one."""
+
+    budget: Budget
+    spent: int = 0
+    live: int = 0
+
+    def charge(self, operations: int, elements: int = 0) -> None:
+        """Counts work before it is done. :raises OverBudget: too much."""
+        if elements > self.budget.elements:
+            raise OverBudget(f"a value of {elements} elements is over the limit of {self.budget.elements}")
+        self.spent += operations
+        if self.spent > self.budget.operations:
+            raise OverBudget(f"execution needs more than the limit of {self.budget.operations} element operations")
+
+    def hold(self, elements: int) -> None:
+        """Counts elements that stay in memory (negative: that no longer do). :raises OverBudget: too many."""
+        self.live += elements
+        if self.live > self.budget.live:
+            raise OverBudget(f"the values held at once have more elements than the limit of {self.budget.live}")
 
 
-def reduce_precision(x: Array, exponent_bits: int, mantissa_bits: int, *, flush: bool = False) -> Array:
-    """``x`` rounded to nearest even in a narrower format; ``flush`` sends values below the normal range to zero."""
-    lowest = 2 - 2 ** (exponent_bits - 1)
-    _, exponent = np.frexp(x)
-    quantum = np.ldexp(np.ones_like(x), np.maximum(exponent - 1, lowest) - mantissa_bits)
-    rounded = np.where(np.isfinite(x), np.rint(x / quantum) * quantum, x)
-    top = (2.0 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
-    rounded = np.where(np.abs(rounded) > top, np.copysign(np.inf, x), rounded)
-    if flush:
-        rounded = np.where(np.abs(rounded) < 2.0**lowest, np.copysign(0.0, x), rounded)
-    return rounded.astype(x.dtype)
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The value of an instruction in one of its executions, on the device ids of its lanes."""
+
+    devices: npt.NDArray[np.int64]
+    value: Value
 
 
 @dataclass
 class Machine:
-    """What all lanes of one run share: the module, the devices, the limits and how much of them is used."""
+    """What all lanes of one module share: the module, the devices, the limits and how much of them is used.
+
+    ``evaluate`` runs a computation. ``keep`` says which instructions' values go to ``kept``; ``draws`` counts the executions of instructions whose
+    value comes from outside. Messages wait in ``sent`` under channel and sender; ``receiving`` has the pairs of each channel (None: the host sends),
+    ``peers`` the devices of the module that sends on it. All machines of a run share ``meter``, ``domain``, ``sent`` and ``peers``.
+    """
 
     module: Module
     devices: int
-    budget: Budget
-    arithmetic: str
-    evaluate: Callable[[Scope, str, Sequence[Value]], Value]
-    spent: int = 0
+    meter: Meter
+    domain: Domain
+    evaluate: Callable[[Scope, str, Sequence[Value]], Flow]
+    number: int = 0
+    keep: Container[Place] = ()
+    label: str = ""
     depth: int = 0
     reducers: dict[str, str | None] = field(default_factory=dict)
-    last_uses: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    schedules: dict[str, list[tuple[int, tuple[int, ...]]]] = field(default_factory=dict)
+    kept: dict[Place, list[Kept]] = field(default_factory=dict)
+    draws: dict[str, int] = field(default_factory=dict)
+    sent: dict[tuple[int, int], list[Value]] = field(default_factory=dict)
+    receiving: dict[int, list[tuple[int, int]] | None] = field(default_factory=dict)
+    peers: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @cached_property
     def counts(self) -> tuple[int, int]:
@@ -130,13 +142,13 @@ class Machine:
             return 1, self.devices
         raise UsageError(f"{self.module.name}: made for {replicas} replicas of {partitions} partitions, not for {self.devices} devices")
 
+    @property
+    def budget(self) -> Budget:
+        return self.meter.budget
+
     def charge(self, operations: int, elements: int = 0) -> None:
-        """Counts work before it is done. :raises HloError: over budget."""
-        if elements > self.budget.elements:
-            raise HloError(f"a value of {elements} elements is over the limit of {self.budget.elements}")
-        self.spent += operations
-        if self.spent > self.budget.operations:
-            raise HloError(f"execution needs more than the limit of {self.budget.operations} element operations")
+        """Counts work before it is done. :raises OverBudget: too much."""
+        self.meter.charge(operations * self.domain.cost, elements)
 
 
 @dataclass(frozen=True)
@@ -155,7 +167,11 @@ class Scope:
     def lanes(self) -> int:
         return len(self.devices)
 
-    def call(self, computation: str, operands: Sequence[Value]) -> Value:
+    @property
+    def domain(self) -> Domain:
+        return self.machine.domain
+
+    def call(self, computation: str, operands: Sequence[Value]) -> Flow:
         """The computation's root value on these lanes."""
         return self.machine.evaluate(self, computation, operands)
 
@@ -164,7 +180,7 @@ class Scope:
         shape = operands[0].shape
         repeat = int(np.prod(shape[1:], dtype=np.int64))
         inner = Scope(self.machine, np.repeat(self.devices, repeat), whole=False)
-        results = inner.call(computation, [x.reshape(-1) for x in operands])
+        results = finished(inner.call(computation, [x.reshape(-1) for x in operands]))
         results = results if isinstance(results, tuple) else (results,)
         return tuple(r.reshape(shape) for r in results)
 
@@ -175,13 +191,7 @@ class Scope:
         """Zeros of an array shape, None for a token, a tuple of these for a tuple."""
         if shape.is_tuple:
             return tuple(self.zeros(s) for s in shape.elements)
-        return np.zeros((self.lanes, *shape.dims), storage(shape.dtype, self.machine.arithmetic)) if shape.is_array else None
-
-    def settle(self, array: Array, dtype: str) -> Array:
-        return settle(array, dtype, self.machine.arithmetic)
-
-    def storage(self, dtype: str) -> np.dtype[Any]:
-        return storage(dtype, self.machine.arithmetic)
+        return np.zeros((self.lanes, *shape.dims), self.domain.storage(shape.dtype)) if shape.is_array else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +212,15 @@ class Op:
         return self.instruction.shape.dtype
 
     @property
+    def source(self) -> str:
+        """The element type of the first operand."""
+        return self.shapes[0].dtype
+
+    @property
+    def domain(self) -> Domain:
+        return self.scope.machine.domain
+
+    @property
     def attributes(self) -> Mapping[str, Any]:
         return self.instruction.attributes
 
@@ -212,3 +231,15 @@ class Op:
 Handler: TypeAlias = Callable[[Op, Sequence[Any]], Value]
 """Semantics of an opcode: operands and result are values on the scope's lanes. The result's type may be wider than declared
 (the interpreter settles it), its dimensions not."""
+
+Flow: TypeAlias = Generator[tuple[Op, Sequence[Value]], Value, Value]
+"""An evaluation that stops wherever devices meet: it yields the instruction with its operands, and is sent the value."""
+
+
+def finished(flow: Flow) -> Value:
+    """The value of an evaluation in which no devices meet."""
+    try:
+        op, _ = next(flow)
+    except StopIteration as end:
+        return end.value
+    raise HloError("devices cannot meet inside a scalar computation", op.instruction.name)
