@@ -6,6 +6,7 @@ are exact in their declared width everywhere. Floats are, by domain:
 ``f64``       float64 whatever their declared type: the results of real arithmetic up to about 1e-15 per operation;
 ``declared``  rounded to their declared type;
 ``rational``  exact rationals; what is not rational is refused;
+``interval``  bounds of the real value, every rounding accounted for;
 ``field``     integers modulo 2^61 - 1 with uninterpreted functions (:mod:`scalify.hlo.arithmetic.field` says what that may decide).
 """
 
@@ -70,7 +71,7 @@ def evaluate(
     inputs: Sequence[Array] | Sequence[Sequence[Array]],
     devices: int | Sequence[Sequence[int]] = 1,
     *,
-    domain: str = "f64",
+    domain: str | type[Domain] = "f64",
     seed: int = 0,
     keep: Container[Place] = (),
     budget: Budget = DEFAULT_BUDGET,
@@ -97,9 +98,9 @@ def evaluate(
     ids = _device_ids(devices, len(programs))
     if len(given) != len(programs):
         raise UsageError(f"inputs of {len(given)} modules for {len(programs)}")
-    if domain not in DOMAINS:
+    if isinstance(domain, str) and domain not in DOMAINS:
         raise UsageError(f"the domain is one of {', '.join(DOMAINS)}, not {domain!r}")
-    arithmetic = DOMAINS[domain](seed)
+    arithmetic = DOMAINS[domain](seed) if isinstance(domain, str) else domain(seed)
     scopes = _scopes(programs, ids, Meter(budget), arithmetic, keep, label)
     with np.errstate(all="ignore"):
         flows = [s.call(s.machine.module.entry_name, _accept(s, x)) for s, x in zip(scopes, given, strict=True)]
