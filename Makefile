@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check format bench fuzz-input dist clean
+.PHONY: demo test check format bench fuzz-input test-xla dist clean
 
 # Re-installed whenever pyproject.toml changes. Compiled at once, as pip does with a wheel: where Python is told not to write bytecode, each
 # start of the command would compile everything anew.
@@ -36,6 +36,11 @@ format: $(STAMP)
 # Thousands of random, damaged and hostile inputs; minutes. COUNT and SEED select.
 fuzz-input: $(STAMP)
 	$(BIN)/python -m tests.support.fuzz $(or $(COUNT),2000) $(or $(SEED),0)
+
+# Random programs on XLA and on the reference interpreter (needs the jax extra); about 5 a second. COUNT and SEED select.
+test-xla: $(STAMP)
+	@$(BIN)/python -c 'import jax' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,jax]'
+	$(BIN)/python -m tests.xla $(or $(COUNT),1000) $(or $(SEED),0)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -132,7 +132,9 @@ class _Printer:
         i = computation.instructions[position]
         root = "ROOT " if position == computation.root else ""
         head = f"  {root}{self._reference(i.name)} = {write_shape(i.shape)} {i.opcode}({self._arguments(computation, i)})"
-        return ", ".join([head, *self._attributes(i), *self._calls(i), *self._control(computation, i), *self._metadata(i.location)])
+        return ", ".join(
+            [head, *self._attributes(i), *self._calls(computation, i), *self._control(computation, i), *self._metadata(i.location)]
+        )
 
     def _arguments(self, computation: Computation, i: Instruction) -> str:
         if i.opcode == "parameter":
@@ -157,7 +159,7 @@ class _Printer:
         hidden = _SPECIAL | {"index"} if i.opcode == "parameter" else _SPECIAL
         return special + [f"{key}={_value(key, value)}" for key, value in attributes.items() if key not in hidden]
 
-    def _calls(self, i: Instruction) -> list[str]:
+    def _calls(self, computation: Computation, i: Instruction) -> list[str]:
         if not i.calls:
             return []
         names = [self._reference(name) for name in i.calls]
@@ -166,6 +168,9 @@ class _Printer:
             return [f"{key}={name}" for key, name in zip(keys, names, strict=True)]
         if i.opcode in _CALLS_ONE and len(names) == 1:
             return [f"calls={names[0]}"]
+        if i.opcode == "conditional" and computation.instructions[i.operands[0]].shape.dtype == "pred" and len(names) == 2:
+            # XLA's parser takes a list of branches only with a number.
+            return [f"true_computation={names[0]}", f"false_computation={names[1]}"]
         if len(names) == 1 and i.opcode not in _CALL_LISTS:
             return [f"to_apply={names[0]}"]
         return [f"{_CALL_LISTS.get(i.opcode, 'calls')}={{{', '.join(names)}}}"]

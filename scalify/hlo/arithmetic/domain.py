@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from scalify.errors import HloError, Undecidable
 from scalify.hlo.arithmetic import hashing, integers
-from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.dtypes import COMPLEX_PART, DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,7 @@ class Domain(ABC):
         if whole(source):
             return integers.wrap(x, target) if whole(target) else self._from_integers(x, known(target))
         if known(source).is_complex and not known(target).is_complex:
-            x, source = self.apply("real", [x], source), "f64"
+            x, source = self.apply("real", [x], source), COMPLEX_PART[source]
         if whole(target):
             return self._to_integer(x, known(target))
         return x if known(source).is_complex or not known(target).is_complex else self.complex(x, np.zeros_like(x))

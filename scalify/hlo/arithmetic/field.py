@@ -74,7 +74,7 @@ class Field(Paired):
         return np.where(finite, prime.from_floats(np.where(finite, array, 0.0)), codes)
 
     # -- arithmetic ------------------------------------------------------------------------------------------------------
-    def _float(self, opcode: str, operands: Sequence[Array]) -> Array:
+    def _float(self, opcode: str, operands: Sequence[Array], dtype: DType) -> Array:
         function = _FUNCTIONS.get(opcode)
         if function is None:
             raise Undecidable(f"{opcode} is not in the field domain")
@@ -90,12 +90,12 @@ class Field(Paired):
             return super()._reduce(opcode, x, axes, dtype)
         return prime.total(x, axes)
 
-    def _float_matmul(self, a: Array, b: Array) -> Array:
+    def _float_matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         if not special(a).any() and not special(b).any():
             return prime.matmul(a, b)
         result = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), np.uint64)
         for k in range(a.shape[-1]):
-            result = self._float("add", (result, self._float("multiply", (a[..., :, k : k + 1], b[..., k : k + 1, :]))))
+            result = self._float("add", (result, self._float("multiply", (a[..., :, k : k + 1], b[..., k : k + 1, :]), dtype)), dtype)
         return result
 
     def root_of_unity(self, order: int, dtype: str) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from scalify.errors import HloError, Undecidable
 from scalify.hlo.arithmetic import hashing
 from scalify.hlo.arithmetic.domain import Array, Domain
-from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.dtypes import COMPLEX_PART, DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from scalify.hlo.dtypes import DType
 
 Pair: TypeAlias = tuple[Array, Array]
-_FLOAT = DTYPES["f64"]
 
 
 class Paired(Domain):
@@ -31,10 +30,10 @@ class Paired(Domain):
     def _float_encode(self, array: Array) -> Array: ...
 
     @abstractmethod
-    def _float(self, opcode: str, operands: Sequence[Array]) -> Array: ...
+    def _float(self, opcode: str, operands: Sequence[Array], dtype: DType) -> Array: ...
 
     @abstractmethod
-    def _float_matmul(self, a: Array, b: Array) -> Array: ...
+    def _float_matmul(self, a: Array, b: Array, dtype: DType) -> Array: ...
 
     @abstractmethod
     def _float_digest(self, x: Array) -> hashing.Words: ...
@@ -68,46 +67,48 @@ class Paired(Domain):
 
     def _apply(self, opcode: str, operands: Sequence[Array], dtype: DType) -> Array:
         if not dtype.is_complex:
-            return self._float(opcode, operands)
+            return self._float(opcode, operands, dtype)
         if opcode in ("real", "imag"):
             return operands[0]["re" if opcode == "real" else "im"]
-        pairs = [(x["re"], x["im"]) for x in operands]
+        pairs, part = [(x["re"], x["im"]) for x in operands], DTYPES[COMPLEX_PART[dtype.name]]
         if opcode == "abs":
-            return self._float("sqrt", [self._norm(*pairs[0])])
-        return self.complex(*self._complex(opcode, pairs))
+            return self._float("sqrt", [self._norm(*pairs[0], part)], part)
+        return self.complex(*self._complex(opcode, pairs, part))
 
-    def _complex(self, opcode: str, pairs: Sequence[Pair]) -> Pair:
+    def _complex(self, opcode: str, pairs: Sequence[Pair], part: DType) -> Pair:
         (a, b), (c, d) = pairs[0], pairs[-1]
-        f = self._float
+
+        def f(function: str, *operands: Array) -> Array:
+            return self._float(function, operands, part)
+
         if opcode in ("add", "subtract"):
-            return f(opcode, (a, c)), f(opcode, (b, d))
+            return f(opcode, a, c), f(opcode, b, d)
         if opcode == "negate":
-            return f("negate", (a,)), f("negate", (b,))
+            return f("negate", a), f("negate", b)
         if opcode == "multiply":
-            return self._product(a, b, c, d)
+            return self._product(a, b, c, d, part)
         if opcode == "divide":
-            real, imaginary = self._product(a, b, c, f("negate", (d,)))
-            norm = self._norm(c, d)
-            return f("divide", (real, norm)), f("divide", (imaginary, norm))
+            real, imaginary = self._product(a, b, c, f("negate", d), part)
+            norm = self._norm(c, d, part)
+            return f("divide", real, norm), f("divide", imaginary, norm)
         if opcode == "exponential":
-            size = f("exponential", (a,))
-            return f("multiply", (size, f("cosine", (b,)))), f("multiply", (size, f("sine", (b,))))
+            size = f("exponential", a)
+            return f("multiply", size, f("cosine", b)), f("multiply", size, f("sine", b))
         raise Undecidable(f"{opcode} of complex numbers is not in the {self.name} domain")
 
-    def _product(self, a: Array, b: Array, c: Array, d: Array) -> Pair:
-        f = self._float
-        real = f("subtract", (f("multiply", (a, c)), f("multiply", (b, d))))
-        return real, f("add", (f("multiply", (a, d)), f("multiply", (b, c))))
+    def _product(self, a: Array, b: Array, c: Array, d: Array, part: DType) -> Pair:
+        ac, bd, ad, bc = (self._float("multiply", pair, part) for pair in ((a, c), (b, d), (a, d), (b, c)))
+        return self._float("subtract", (ac, bd), part), self._float("add", (ad, bc), part)
 
-    def _norm(self, a: Array, b: Array) -> Array:
-        return self._float("add", (self._float("multiply", (a, a)), self._float("multiply", (b, b))))
+    def _norm(self, a: Array, b: Array, part: DType) -> Array:
+        return self._float("add", (self._float("multiply", (a, a), part), self._float("multiply", (b, b), part)), part)
 
     def _matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         if not dtype.is_complex:
-            return self._float_matmul(a, b)
-        f, product = self._float, self._float_matmul
-        real = f("subtract", (product(a["re"], b["re"]), product(a["im"], b["im"])))
-        return self.complex(real, f("add", (product(a["re"], b["im"]), product(a["im"], b["re"]))))
+            return self._float_matmul(a, b, dtype)
+        part = DTYPES[COMPLEX_PART[dtype.name]]
+        rr, ii, ri, ir = (self._float_matmul(a[x], b[y], part) for x, y in (("re", "re"), ("im", "im"), ("re", "im"), ("im", "re")))
+        return self.complex(self._float("subtract", (rr, ii), part), self._float("add", (ri, ir), part))
 
     def _digest(self, x: Array, dtype: DType) -> hashing.Words:
         if dtype.is_complex:

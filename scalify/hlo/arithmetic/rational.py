@@ -190,26 +190,26 @@ class Rational(Paired):
         result[:] = flat
         return result.reshape(array.shape)
 
-    def _float(self, opcode: str, operands: Sequence[Array]) -> Array:
+    def _float(self, opcode: str, operands: Sequence[Array], dtype: DType) -> Array:
         function = _UFUNCS.get(opcode)
         if function is None:
             raise Undecidable(f"{opcode} is not in the rational domain")
         found = np.asarray(function(*operands), dtype=object)
         return found.astype(np.bool_) if opcode == "is-finite" else found
 
-    def _float_matmul(self, a: Array, b: Array) -> Array:
+    def _float_matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         """In integers over the common denominators; element by element where there are infinities or the denominators are too large."""
         left, right = _scaled(a), _scaled(b)
         if left is None or right is None:
-            return self._slow_matmul(a, b)
+            return self._slow_matmul(a, b, dtype)
         product = _integer_matmul(left[0], right[0])
         scale = left[1] * right[1]
         return np.asarray(np.frompyfunc(lambda x: normal(x if scale == 1 else Fraction(x, scale)), 1, 1)(product), dtype=object)
 
-    def _slow_matmul(self, a: Array, b: Array) -> Array:
+    def _slow_matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         result = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), object)
         for k in range(a.shape[-1]):
-            result = self._float("add", (result, self._float("multiply", (a[..., :, k : k + 1], b[..., k : k + 1, :]))))
+            result = self._float("add", (result, self._float("multiply", (a[..., :, k : k + 1], b[..., k : k + 1, :]), dtype)), dtype)
         return result
 
     def root_of_unity(self, order: int, dtype: str) -> Array:

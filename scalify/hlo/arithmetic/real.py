@@ -133,7 +133,10 @@ class Real(Domain):
         return np.where(rest <= low, holder(low), np.where(rest >= high, holder(high), result))
 
     def complex(self, real: Array, imaginary: Array) -> Array:
-        return real + 1j * imaginary
+        # 1j * inf has no real part
+        result = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real, imaginary, np.complex64))
+        result.real, result.imag = real, imaginary
+        return result
 
     def to_bits(self, x: Array, dtype: DType) -> Array:
         if dtype.name != "bf16":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalify.errors import HloError
-from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.dtypes import COMPLEX_PART, DTYPES
 from scalify.hlo.semantics.values import OVERHEAD, bounded_size
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class _Numbers:
     def __init__(self, domain: Domain, dtype: str) -> None:
         self.domain = domain
         self.dtype = dtype
+        self.part = COMPLEX_PART.get(dtype, dtype)
 
     def __call__(self, opcode: str, *operands: Array) -> Array:
         return self.domain.apply(opcode, operands, self.dtype)
@@ -44,7 +45,7 @@ class _Numbers:
         if not DTYPES[self.dtype].is_complex:
             return x
         imaginary = self.domain.apply("imag", [x], self.dtype)
-        return self.domain.complex(self.domain.apply("real", [x], self.dtype), self.domain.apply("negate", [imaginary], "f64"))
+        return self.domain.complex(self.domain.apply("real", [x], self.dtype), self.domain.apply("negate", [imaginary], self.part))
 
 
 def _cholesky(op: Op, operands: Sequence[Array]) -> Array:
@@ -70,7 +71,7 @@ def _real_root(f: _Numbers, x: Array) -> Array:
     """The root of a pivot, which is real in a Hermitian matrix."""
     if not DTYPES[f.dtype].is_complex:
         return f("sqrt", x)
-    part = f.domain.apply("sqrt", [f.domain.apply("real", [x], f.dtype)], "f64")
+    part = f.domain.apply("sqrt", [f.domain.apply("real", [x], f.dtype)], f.part)
     return f.domain.complex(part, np.zeros_like(part))
 
 
@@ -80,7 +81,7 @@ def _poisoned(f: _Numbers, result: Array) -> Array:
     real = f.domain.apply("real", [pivots], f.dtype)
     if not f.domain.ordered:
         return result
-    bad = np.asarray(~f.domain.compare("GT", real, np.zeros_like(real), "f64").all(axis=-1))
+    bad = np.asarray(~f.domain.compare("GT", real, np.zeros_like(real), f.part).all(axis=-1))
     return np.where(bad[..., None, None], f.number(math.nan), result)
 
 

@@ -130,14 +130,20 @@ def output_size(window: WindowDimension, size: int) -> int:
 
 
 def _reduce_window(op: Op, operands: Sequence[Array]) -> Any:
+    """Positions of a window outside of the operand count for nothing, as in ``HloEvaluator``: the initial value enters once."""
     count = len(operands) // 2
     window: Sequence[WindowDimension] = op.attributes["window"]
     inputs, initial = operands[:count], operands[count:]
     sizes = [output_size(w, d) for w, d in zip(window, inputs[0].shape[1:], strict=True)]
     padding = [(w.pad_low, w.pad_high, w.lhs_dilate - 1) for w in window]
     padded = [dilate_and_pad(op, x, padding, i) for x, i in zip(inputs, initial, strict=True)]
-    elements = ([x[_strided(window, offset, sizes)] for x in padded] for offset in _offsets(op, window))
-    results = fold(op.scope, op.instruction.calls[0], spread_initial(initial, sizes), elements)
+    inside = dilate_and_pad(op, np.ones((1, *inputs[0].shape[1:]), np.bool_), padding, np.zeros(1, np.bool_))
+    results = tuple(spread_initial(initial, sizes))
+    for offset in _offsets(op, window):
+        place = _strided(window, offset, sizes)
+        op.charge(results[0].size + OVERHEAD)
+        combined = combine(op.scope, op.instruction.calls[0], results, [x[place] for x in padded])
+        results = tuple(np.where(inside[place], new, old) for new, old in zip(combined, results, strict=True))
     return unpack(results, as_tuple=op.shape.is_tuple)
 
 
