@@ -191,9 +191,9 @@ def integer_binary(g: Generator) -> None:
     )
     for _ in range(4):
         opcode = g.pick(opcodes.split())
-        # XLA reads the exponents of unsigned powers as signed numbers.
-        small = opcode == "power" and DTYPES[dtype].kind == "u"
-        right = g.parameter(g.numbers.integers(0, 9, (g.devices, *dims)), dtype) if small else g.value(dtype, dims)
+        # XLA reads exponents as signed numbers and only six bits of them.
+        least = -2 if DTYPES[dtype].kind == "s" else 0
+        right = g.parameter(g.numbers.integers(least, 64, (g.devices, *dims)), dtype) if opcode == "power" else g.value(dtype, dims)
         g.like(opcode, g.value(dtype, dims), right)
 
 
@@ -382,7 +382,8 @@ def comparator(g: Generator, dtypes: Sequence[str], direction: str) -> str:
 def sorts(g: Generator) -> None:
     dims = g.dims(1)
     dtypes = [g.pick((*INTEGERS, *WIDE)) for _ in range(g.size(1, 2))]
-    keys = [g.value(d, dims) for d in dtypes]
+    # With NaN the comparison is no order.
+    keys = [g.parameter(finite(g.data(d, dims)) if d in WIDE else g.data(d, dims), d) for d in dtypes]
     shape = Shape("tuple", (), tuple(Shape(d, dims) for d in dtypes)) if len(keys) > 1 else Shape(dtypes[0], dims)
     calls = [comparator(g, dtypes, g.pick(("LT", "GT")))]
     result = g.add("sort", shape, (), keys, calls=calls, dimensions=(g.random.randrange(len(dims)),), is_stable=True)
@@ -509,8 +510,8 @@ def transforms(g: Generator) -> None:
     whole, dims = COMPLEX_OF[part], (*g.dims(0, 1), g.size(2, 5), g.size(2, 5))
     length = dims[-g.size(1, 2) :]
     half = (*dims[:-1], dims[-1] // 2 + 1)
-    g.add("fft", whole, dims, [g.value(whole, dims)], fft_type=g.pick(("FFT", "IFFT")), fft_length=length)
-    spectrum = g.add("fft", whole, half, [g.value(part, dims)], fft_type="RFFT", fft_length=length)
+    g.add("fft", whole, dims, [g.parameter(g.data(whole, dims), whole)], fft_type=g.pick(("FFT", "IFFT")), fft_length=length)
+    spectrum = g.add("fft", whole, half, [g.parameter(finite(g.data(part, dims)), part)], fft_type="RFFT", fft_length=length)
     g.add("fft", part, dims, [spectrum], fft_type="IRFFT", fft_length=length)
 
 
