@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import exp
 from typing import TYPE_CHECKING
 
-from scalify.prove.rule import Rule
+from scalify.prove.rule import Rule, stated
 
 if TYPE_CHECKING:
     from scalify_rules.support import Pairs
@@ -42,6 +42,7 @@ RULES = (
             '(rule ((= s (Fn "exp" y)) (= y (Neg x)) (= t (Fn "exp" x))) ((union s (Inv t))) :ruleset expand :name "exp-opposite")',
         ),
         instances=lambda: [(exp(-x), 1 / exp(x)) for x in (-2, 0, 1, 3)],
+        claims=(stated("(exp (- x))", "(inv (exp x))"),),
     ),
     Rule(
         "exp-multiple", "exponential", "exp(q x)", "exp(p x) exp((q - p) x)", "exp is a homomorphism from addition to multiplication",
@@ -51,6 +52,7 @@ RULES = (
             for number, body in enumerate(_MULTIPLES)
         ]),
         instances=_multiples,
+        claims=(stated("(exp (scale q x))", "(* (exp (scale p x)) (exp (scale (- q p) x)))"),),
     ),
     _rule("exp-constants", "(* (exp (num p)) (exp (num q)) *r)", "(* (exp (num (+ p q))) *r)", why="exp(p) exp(q) = exp(p + q)"),
     _rule("exp-guard", "(exp (* p *r))", "(+ 1 (scale -1 p) (* p (exp (* *r))))", "(boolean p)", why="p is 0: exp(0) = 1; p is 1: exp of the rest"),

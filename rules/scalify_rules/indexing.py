@@ -6,7 +6,8 @@ bind variables of its own.
 
 from __future__ import annotations
 
-from scalify.prove.rule import Rule
+from scalify.prove.rule import Claim, Rule
+from scalify_rules import claims
 from scalify_rules.support import Pairs, assign, total
 
 _SUBSTITUTION = "both sides are the same function of the other variables"
@@ -21,12 +22,12 @@ def _instances() -> Pairs:
     return found + [(v * y[1], v * y[v]) for v in range(2)] + [(int(v == 0), 1 - v) for v in range(2)]
 
 
-def _program(name: str, left: str, right: str, *rules: tuple[str, str], when: tuple[str, ...] = (), ruleset: str = "expand") -> Rule:
+def _program(name: str, left: str, right: str, *rules: tuple[str, str], claim: Claim, ruleset: str = "expand") -> Rule:
     texts = [
         f'(rule ({body}) ({head}) :ruleset {ruleset} :name "{name}{f" {number}" if number else ""}")'
         for number, (body, head) in enumerate(rules)
     ]
-    return Rule(name, "one_hot", left, right, _SUBSTITUTION, when, program=tuple(texts), instances=_instances)
+    return Rule(name, "one_hot", left, right, _SUBSTITUTION, claim.when, program=tuple(texts), instances=_instances, claims=(claim,))
 
 
 _SUM = "(= s (Total vs p)) (= p (Mul ms)) (= m (member ms g)) (set-contains vs v) (= r (multiset-remove ms g))"
@@ -70,20 +71,20 @@ _PUSHED = [
 RULES = (
     _program(
         "one-hot-constant", "sum_v [v = k] x(v)", "x(k)",
-        (f"{_SUM} (selects g v k)", "(union s (Total (set-remove vs v) (SubConst v k (Mul r))))"), when=("0 <= k < size(v)",),
+        (f"{_SUM} (selects g v k)", "(union s (Total (set-remove vs v) (SubConst v k (Mul r))))"), claim=claims.ONE_HOT,
     ),
     _program(
         "one-hot-variable", "sum_v [v = w] x(v)", "x(w)",
         (f"{_SUM} (equates g v w) (set-not-contains vs w)", "(union s (Total (set-remove vs v) (SubVar v w (Mul r))))"),
         (f"{_SUM} (equates g v w) (set-contains vs w)", "(union s (Total (set-remove vs v) (SubVar v w (Mul r))))"),
-        when=("size(v) = size(w)",),
+        claim=claims.ONE_HOT_VARIABLE,
     ),
     _program(
         "stack-instance", "[v = k] x(k)", "[v = k] x(v)",
         ("(instance x v k y) (= s (Mul ms)) (= m (member ms x)) (= h (member ms g)) (selects g v k)",
          "(union s (Mul (multiset-insert (multiset-remove ms x) y))) (subsume (Mul ms)) (stale-Mul ms)"),
-        ruleset="simplify",
+        claim=claims.INSTANCE, ruleset="simplify",
     ),
-    _program("first-of-two", "[v = 0]", "1 - v", ("(selects g v 0) (= 2 (size v))", "(union g (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale (bigrat (bigint -1) (bigint 1)) (Iota v)))))"), when=("size(v) = 2",)),
-    _program("substitution", "f(x, ..) with v = k", "f(x with v = k, ..)", *_PUSHED, when=("f binds neither v nor k",), ruleset="simplify"),
+    _program("first-of-two", "[v = 0]", "1 - v", ("(selects g v 0) (= 2 (size v))", "(union g (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale (bigrat (bigint -1) (bigint 1)) (Iota v)))))"), claim=claims.FIRST_OF_TWO),
+    _program("substitution", "f(x, ..) with v = k", "f(x with v = k, ..)", *_PUSHED, claim=claims.SUBSTITUTION, ruleset="simplify"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from scalify.prove.rule import Rule
+from scalify.prove.rule import Rule, stated
 
 if TYPE_CHECKING:
     from scalify_rules.support import Pairs
@@ -23,9 +23,10 @@ def _instances() -> Pairs:
     return found + [(int(-1 - n >= 0), 1 - int(n >= 0)) for n in range(-6, 7)]
 
 
-def _program(family: str, name: str, left: str, right: str, why: str, body: str, head: str, when: tuple[str, ...] = ()) -> Rule:
+def _program(family: str, name: str, left: str, right: str, why: str, body: str, head: str, claim: Rule) -> Rule:
     text = f'(rule ({body}) ({head}) :ruleset expand :name "{name}")'
-    return Rule(name, family, left, right, why, when, program=(text,), instances=_instances)
+    when = (claim.requirement,) if claim.when else ()
+    return Rule(name, family, left, right, why, when, program=(text,), instances=_instances, claims=(claim,))
 
 
 _MINUS = "(bigrat (bigint -1) (bigint 1))"
@@ -40,6 +41,7 @@ RULES = (
         "(= s (Max ms)) (= 2 (multiset-length ms)) (= x (multiset-pick ms)) (= r (multiset-remove ms x)) (= y (multiset-pick r)) "
         "(= z (Num (bigrat (bigint 0) (bigint 1)))) (!= x z) (!= y z)",
         "(union s (Add (multiset-of x (Max (multiset-of (Num (bigrat (bigint 0) (bigint 1))) (Diff y x))))))",
+        stated("(max x y)", "(+ x (max 0 (- y x)))"),
     ),
     _rule("max", "max-nonneg", "(max 0 x)", "x", "(nonneg x)", why="0 <= x"),
     _rule("max", "max-guard", "(max 0 x)", "(* (ge0 x) x)", why="x where x >= 0, else 0"),
@@ -50,11 +52,13 @@ RULES = (
         "guards", "ge0-negate", "[-x >= 0]", "1 - [x >= 0] + [x = 0]", "of x >= 0 and -x >= 0 one holds, both exactly when x = 0",
         "(= s (Ge0 nx)) (= x (Neg nx)) (!= x nx) (= x (pole (multiset-of x nx)))",
         f"(union s (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale {_MINUS} (Ge0 x)) (Eq0 x))))",
+        stated("(ge0 (- x))", "(+ 1 (- (ge0 x)) (eq0 x))"),
     ),
     _program(
         "guards", "ge0-integer", "[-1 - x >= 0]", "1 - [x >= 0]", "an integer is either >= 0 or <= -1",
         "(= s (Ge0 y)) (integer y) (= g (Ge0 x)) (= x (Before y)) (= x (pole (multiset-of x y))) (!= x y)",
-        f"(union s (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale {_MINUS} g))))", when=("x integer",),
+        f"(union s (Add (multiset-of (Num (bigrat (bigint 1) (bigint 1))) (Scale {_MINUS} g))))",
+        stated("(ge0 (- -1 x))", "(- 1 (ge0 x))", "(integer x)"),
     ),
     _rule("guards", "eq0-true", "(eq0 0)", "1", why="0 = 0"),
     _rule("guards", "eq0-false", "(eq0 x)", "0", "(nonzero x)", why="the condition fails"),

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from scalify.prove.rule import Rule
+from scalify.prove.rule import Claim, Rule
+
+if TYPE_CHECKING:
+    from scalify.prove.proof.claims import Setting
 
 _FIELD = "an axiom of the field of reals, or two applied in turn"
 
 
 def _simplify(name: str, left: str, right: str, *when: str, why: str = _FIELD) -> Rule:
     return Rule(name, "ring", left, right, why, when, phase="simplify")
+
+
+def _fixed(c: Setting) -> None:
+    x, q = c.real("x"), c.real("q")
+    c.when("x = q x", x == q * x)
+    c.when("q other than 1", q != 1)
+    c.prove(lambda: x == 0)
+
+
+def _to_zero(c: Setting) -> None:
+    x, q = c.real("x"), c.real("q")
+    c.when("q x = 0", q * x == 0)
+    c.when("q other than 0", q != 0)
+    c.prove(lambda: x == 0)
 
 
 RULES = (
@@ -40,6 +58,7 @@ RULES = (
             ),
         ),
         instances=lambda: [(Fraction(x), Fraction(0)) for x in range(-5, 6) for q in range(-5, 6) if q != 1 and q * x == x],
+        claims=(Claim(_fixed, ("x = q x", "q other than 1")),),
     ),
     Rule(
         "scale-to-zero",
@@ -55,6 +74,7 @@ RULES = (
             ),
         ),
         instances=lambda: [(Fraction(x), Fraction(0)) for x in range(-5, 6) for q in range(-5, 6) if q != 0 and q * x == 0],
+        claims=(Claim(_to_zero, ("q x = 0", "q other than 0")),),
     ),
     _simplify("scale-constant", "(scale p (num q))", "(num (* p q))"),
     _simplify("mul-flat", "(* (* *r) *s)", "(* *r *s)", why="multiplication is associative"),

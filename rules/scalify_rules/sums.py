@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scalify.prove.rule import Rule
+from scalify.prove.rule import Claim, Rule
+from scalify_rules import claims
 from scalify_rules.support import Pairs, assign, greatest, total
 
 _FINITE = "a finite sum; "
@@ -12,9 +13,9 @@ def _rule(name: str, left: str, right: str, *when: str, why: str, phase: str = "
     return Rule(name, "einsum", left, right, why, when, phase=phase)
 
 
-def _program(name: str, left: str, right: str, why: str, body: str, head: str, instances: str, *when: str) -> Rule:
+def _program(name: str, left: str, right: str, why: str, body: str, head: str, instances: str, claim: Claim) -> Rule:
     text = f'(rule ({body}) ({head}) :ruleset expand :name "{name}")'
-    return Rule(name, "einsum", left, right, why, when, program=(text,), instances=_INSTANCES[instances])
+    return Rule(name, "einsum", left, right, why, claim.when, program=(text,), instances=_INSTANCES[instances], claims=(claim,))
 
 
 def _unused() -> Pairs:
@@ -59,36 +60,36 @@ RULES = (
     _rule("total-factor", "(total v (* x *r))", "(* x (total v (* *r)))", "(free v x)", why=_FINITE + "distributivity"),
     _program(
         "total-unused", "sum_{v,w} x", "size(v) sum_w x", _FINITE + "all its summands along v are equal",
-        f"(= s (Total vs x)) {_FREE}", "(union s (Scale (bigrat (bigint k) (bigint 1)) (Total (set-remove vs v) x)))", "unused", "x independent of v",
+        f"(= s (Total vs x)) {_FREE}", "(union s (Scale (bigrat (bigint k) (bigint 1)) (Total (set-remove vs v) x)))", "unused", claims.UNUSED,
     ),
-    _program("total-none", "sum_{} x", "x", "a sum of one summand", "(= s (Total vs x)) (= 0 (set-length vs))", "(union s x)", "empty"),
+    _program("total-none", "sum_{} x", "x", "a sum of one summand", "(= s (Total vs x)) (= 0 (set-length vs))", "(union s x)", "empty", claims.NO_AXIS),
     _program(
         "total-total", "sum_v sum_w x", "sum_{v,w} x", _FINITE + "addition is commutative and associative",
-        "(= s (Total vs t)) (= t (Total ws x)) (= 0 (set-length (set-intersect vs ws)))", "(union s (Total (set-union vs ws) x))", "nested", "v and w distinct",
+        "(= s (Total vs t)) (= t (Total ws x)) (= 0 (set-length (set-intersect vs ws)))", "(union s (Total (set-union vs ws) x))", "nested", claims.NESTED,
     ),
     _program(
         "total-inline", "sum_v (r.. sum_w x)", "sum_{v,w} (r.. x)", _FINITE + "distributivity",
         "(= s (Total vs p)) (= p (Mul ms)) (= t (Total ws x)) (= k (member ms t)) (= 0 (set-length (set-intersect vs ws))) (= r (multiset-remove ms t)) "
         "(= f (fvm r)) (= 0 (set-length (set-intersect f ws)))",
-        "(union s (Total (set-union vs ws) (Mul (multiset-insert r x))))", "inline", "r.. independent of w", "v and w distinct",
+        "(union s (Total (set-union vs ws) (Mul (multiset-insert r x))))", "inline", claims.INLINE,
     ),
     _program(
         "total-part", "sum_{v,w} (x r..)", "sum_v (x sum_w r..)", _FINITE + "distributivity",
         "(= s (Total vs p)) (= p (Mul ms)) (= k (member ms x)) (= f (fv x)) (= w (set-diff vs f)) (> (set-length w) 0) (> (set-length vs) (set-length w)) "
         "(= r (multiset-remove ms x))",
-        "(union s (Total (set-intersect vs f) (Mul (multiset-of x (Total w (Mul r))))))", "part", "x independent of w",
+        "(union s (Total (set-intersect vs f) (Mul (multiset-of x (Total w (Mul r))))))", "part", claims.PART,
     ),
     _rule("greatest-max", "(greatest v (max *r))", "(max (each (greatest v _) *r))", why="max is commutative, associative and idempotent"),
     _rule("greatest-scale", "(greatest v (scale q x))", "(scale q (greatest v x))", "(< 0 q)", why="x -> q x is increasing"),
     _rule("greatest-shift", "(greatest v (+ x *r))", "(+ x (greatest v (+ *r)))", "(free v x)", why="y -> x + y is increasing"),
     _program(
         "greatest-unused", "max_{v,w} x", "max_w x", "all values along v are equal",
-        f"(= s (Greatest vs x)) {_FREE}", "(union s (Greatest (set-remove vs v) x))", "unused-greatest", "x independent of v",
+        f"(= s (Greatest vs x)) {_FREE}", "(union s (Greatest (set-remove vs v) x))", "unused-greatest", claims.UNUSED_GREATEST,
     ),
-    _program("greatest-none", "max_{} x", "x", "the greatest of one value", "(= s (Greatest vs x)) (= 0 (set-length vs))", "(union s x)", "empty"),
+    _program("greatest-none", "max_{} x", "x", "the greatest of one value", "(= s (Greatest vs x)) (= 0 (set-length vs))", "(union s x)", "empty", claims.NO_AXIS),
     _program(
-        "greatest-greatest", "max_v max_w x", "max_{v,w} x", "max is associative",
-        "(= s (Greatest vs t)) (= t (Greatest ws x)) (= 0 (set-length (set-intersect vs ws)))", "(union s (Greatest (set-union vs ws) x))", "nested",
-        "v and w distinct",
+        "greatest-greatest", "max_v max_w x", "max_{v,w} x", "max is associative and idempotent",
+        "(= s (Greatest vs t)) (= t (Greatest ws x))", "(union s (Greatest (set-union vs ws) x))", "nested",
+        claims.NESTED_GREATEST,
     ),
 )  # fmt: skip

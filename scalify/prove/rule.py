@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.errors import ConfigError
 from scalify.prove.notation import infix
@@ -14,8 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from fractions import Fraction
 
+    from scalify.prove.proof.claims import Setting
+
 #: when a rule runs: ``simplify`` replaces the left side until nothing changes, ``expand`` adds the right side once a round
 PHASES = ("simplify", "expand")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that patterns cannot spell: ``state`` is a function of a :class:`scalify.prove.proof.claims.Setting`, which it asks for the
+    conditions that ``when`` names.
+    """
+
+    state: Callable[[Setting], None]
+    when: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,7 +39,8 @@ class Rule:
     without which the rule would be true as well, but would not end or have no use. ``assumes``: conditions that are
     not derived but listed with the result; such rules run last, and only when asked for.
     ``why``: the soundness argument. ``program``: egglog text for the few rules that patterns cannot spell; ``statement`` then
-    says what it states, and ``instances`` yields pairs of numbers that must agree. Without ``program`` the instances are made from the patterns.
+    says what it states, ``claims`` what is to be proved, and ``instances`` yields pairs of numbers that must agree. Without ``program`` the
+    patterns are the claim, and the instances are made from them. ``proof`` is the record of a proof, without which no rule is registered.
     """
 
     name: str
@@ -41,6 +55,19 @@ class Rule:
     program: tuple[str, ...] = ()
     instances: Callable[[], Sequence[tuple[Fraction | float, Fraction | float]]] | None = field(default=None, compare=False)
     user: bool = False
+    claims: tuple[Rule | Claim, ...] = field(default=(), compare=False)
+    proof: Record | None = field(default=None, compare=False)
+
+    @cached_property
+    def parts(self) -> tuple[Rule | Claim, ...]:
+        """What is to be proved."""
+        return self.claims if self.program else (self,)
+
+    @cached_property
+    def digest(self) -> str:
+        """A name of the declaration's content; a proof on record is one of this content."""
+        content = (self.left, self.right, self.when, self.bounds, self.phase, self.assumes, self.program)
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
     @cached_property
     def lhs(self) -> Node:
@@ -122,14 +149,49 @@ def _names(tree: Node) -> set[str]:
     return found
 
 
+def stated(left: str, right: str, *when: str) -> Rule:
+    """An equation between patterns as a claim of a law, or of a rule in egglog text."""
+    return Rule("", "", left, right, "", when)
+
+
 @dataclass(frozen=True)
 class Law:
-    """A normal form of the term constructors, declared for the catalogue: it holds by construction, not by search."""
+    """A normal form of the term constructors, declared for the catalogue: it holds by construction, not by search.
+
+    ``claims`` are what it states, as equations to be proved; ``where`` is the file whose constructors apply it.
+    """
 
     name: str
     family: str
     statement: str
-    when: str
     why: str
     where: str
-    checked: str
+    claims: tuple[Rule | Claim, ...] = field(compare=False)
+    proof: Record | None = field(default=None, compare=False)
+
+    @property
+    def parts(self) -> tuple[Rule | Claim, ...]:
+        return self.claims
+
+    @cached_property
+    def requirement(self) -> str:
+        """The conditions as a line of text, empty when there are none."""
+        said = [r for part in self.claims for r in (part.when if isinstance(part, Claim) else [part.requirement]) if r]
+        return ", ".join(dict.fromkeys(said))
+
+    @cached_property
+    def digest(self) -> str:
+        """A name of the declaration's content."""
+        content = [(p.when if isinstance(p, Claim) else (p.left, p.right, p.when)) for p in self.claims]
+        return hashlib.sha256(repr((self.statement, content)).encode()).hexdigest()[:16]
+
+
+Entry = Rule | Law
+
+
+class Record(NamedTuple):
+    """A proof that was found: of the content with this digest, ``z3`` for all sizes or ``exhaustive`` for all small ones."""
+
+    digest: str
+    kind: str
+    milliseconds: int = 0

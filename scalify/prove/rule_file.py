@@ -1,4 +1,4 @@
-"""Users' own rules from a YAML file, checked on small instances before they are used.
+"""Users' own rules from a YAML file, proved before they are used.
 
     version: 1
     rules:
@@ -17,7 +17,7 @@ import re
 from typing import TYPE_CHECKING
 
 from scalify.errors import ConfigError, InputError
-from scalify.prove.check import check
+from scalify.prove.catalogue import proved_on_load
 from scalify.prove.rule import Rule
 from scalify.relation.syntax import Mapping, Node, Scalar, Sequence, describe, read_tree
 
@@ -31,9 +31,9 @@ _NAME = re.compile(r"[A-Za-z][\w-]{0,59}")
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
-    """The rules in the file, each checked.
+    """The rules in the file, each proved.
 
-    :raises ConfigError: the file cannot be read or is malformed, or a rule is wrong on an instance; the message names file, line and key.
+    :raises ConfigError: the file cannot be read or is malformed, or a rule is wrong or cannot be proved; the message names file, line and key.
     """
     where = str(path)
     try:
@@ -88,10 +88,7 @@ def _rule(entry: Node, where: str) -> Rule:
         rule.validate()
     except ConfigError as error:
         raise ConfigError(error.message, _place(where, entry)) from None
-    found = check(rule)
-    if found is not None:
-        raise ConfigError(f"rule {name} is wrong: {found}", _place(where, entry))
-    return rule
+    return proved_on_load(rule, _place(where, entry))
 
 
 def _parts(rule: Rule, entry: Mapping, where: str) -> None:
