@@ -7,7 +7,7 @@ are exact in their declared width everywhere. Floats are, by domain:
 ``declared``  rounded to their declared type;
 ``rational``  exact rationals; what is not rational is refused;
 ``interval``  bounds of the real value, every rounding accounted for;
-``field``     integers modulo 2^61 - 1 with uninterpreted functions (:mod:`scalify.hlo.arithmetic.field` says what that may decide).
+``field``     integers modulo a prime with uninterpreted functions (:mod:`scalify.hlo.arithmetic.field` says what that may decide).
 """
 
 from __future__ import annotations

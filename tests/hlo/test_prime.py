@@ -1,4 +1,4 @@
-"""Arithmetic modulo 2^61 - 1 against Python's integers."""
+"""Arithmetic modulo P against Python's integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_inverse(values: list[int]) -> None:
 
 @given(LISTS, st.integers(-200, 200), st.integers(0, 200))
 def test_powers(values: list[int], places: int, exponent: int) -> None:
-    assert prime.rotate(words(values), places).tolist() == [v * pow(2, places, P) % P for v in values]
+    assert prime.scaled(words(values), places).tolist() == [v * pow(2, places, P) % P for v in values]
     assert prime.power(words(values), exponent).tolist() == [pow(v, exponent, P) for v in values]
 
 

@@ -530,7 +530,7 @@ def solvers(g: Generator) -> None:
     left = g.pick((True, False))
     a = g.parameter(g.numbers.integers(-2, 3, (g.devices, n, n)) + 5 * np.eye(n), dtype)
     g.add(
-        "triangular-solve", dtype, (n, m) if left else (m, n), [a, g.parameter(g.data("f32", (n, m) if left else (m, n)), dtype)], left_side=left,
+        "triangular-solve", dtype, (n, m) if left else (m, n), [a, g.parameter(finite(g.data("f32", (n, m) if left else (m, n))), dtype)], left_side=left,
         lower=g.pick((True, False)), unit_diagonal=g.pick((True, False)), transpose_a=g.pick(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The field of integers modulo P = 2^61 - 1, for tests of identity in the manner of Schwartz and Zippel.
+"""The field of integers modulo P = 2^61 - 2^17 - 1, for tests of identity in the manner of Schwartz and Zippel.
 
 A finite float is the dyadic rational that it is, mapped to the field by the ring homomorphism from the rationals whose denominators P
 does not divide. Ring operations and division are those of the field. The rest is *arbitrary but fixed*, chosen by the seed:
@@ -7,7 +7,7 @@ does not divide. Ring operations and division are those of the field. The rest i
   and the results for different elements, functions or seeds are unrelated. Functions that are defined by others stay so
   (``rsqrt = 1 / sqrt``, ``logistic = 1 / (1 + exp(-x))``, ``tanh``, ``tan``, ``sinh``, ``cosh``, ``expm1``, ``log1p``, integer powers), as do values at
   0 and 1. No other law of theirs holds, neither ``exp(a + b) = exp(a) exp(b)`` nor ``sqrt(x)^2 = x``;
-- the order is a total order on the elements in which multiples of 2^-16 below 2^24 lie as they do among the reals, all others lie around
+- the order is a total order on the elements in which multiples of 2^-10 below 2^22 lie as they do among the reals, all others lie around
   them at random, and the usual masks (powers of ten from 10^8, the largest finite floats) lie outside of these. So extremes are associative, commutative and idempotent, sorting sorts, and counters, positions and masks work as they
   should; but the order does not respect addition or multiplication (``a < b`` says nothing of ``a + c < b + c``);
 - infinities and NaN are codes outside the field with the arithmetic of IEEE, where the sign of an element is that of the order.
@@ -39,8 +39,8 @@ _CODES = 1 << 62
 INF, NEGATIVE_INF, NAN = (np.uint64(_CODES + n) for n in range(3))
 """Codes outside [0, P) for what is no element."""
 
-_FRACTION = 16
-_SMALL = 1 << (24 + _FRACTION)
+_FRACTION = 10
+_SMALL = 1 << (22 + _FRACTION)
 _TOP = np.int64(1 << 62)
 _ONE = np.uint64(1)
 
@@ -52,8 +52,8 @@ def special(x: Array) -> Array:
 
 
 def _fixed(x: Array) -> Array:
-    """Elements in units of 2^-16, as centred integers; only those below ``_SMALL`` are read as numbers."""
-    return prime.centred(prime.rotate(x, _FRACTION))
+    """Elements in units of 2^-10, as centred integers; only those below ``_SMALL`` are read as numbers."""
+    return prime.centred(prime.scaled(x, _FRACTION))
 
 
 class Field(Paired):
@@ -99,14 +99,14 @@ class Field(Paired):
         return result
 
     def root_of_unity(self, order: int, dtype: str) -> Array:
-        """For powers of two: an element of that order among the numbers a + bi of norm 1, of which there are 2^61."""
-        if order < 1 or order & (order - 1):
+        """For divisors of P + 1, the number of elements a + bi of norm 1: an element of that order among them."""
+        if order < 1 or (prime.P + 1) % order:
             return super().root_of_unity(order, dtype)
         generator = _unit_of_order(order)
-        parts, (re, im) = [], (1, 0)
+        parts, current = [], (1, 0)
         for _ in range(order):
-            parts.append((re, im))
-            re, im = _times((re, im), generator)
+            parts.append(current)
+            current = _times(current, generator)
         return self.complex(*(np.array(part, np.uint64) for part in zip(*parts, strict=True)))
 
     # -- order -----------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Field(Paired):
         number = _fixed(np.where(special(x), np.uint64(0), x))
         small = np.abs(number) < _SMALL
         half = np.int64(1 << 60)
-        random = (_scrambled(x, hashing.key(self.seed, "order")) & np.uint64(prime.P)).astype(np.int64) - half
+        random = _scrambled(x, hashing.key(self.seed, "order")).astype(np.int64) - half
         spread = np.where(random < 0, random - _SMALL, random + _SMALL)
         number, small = _with_landmarks(x, number, small)
         ends = np.where(x == INF, _TOP, np.where(x == NEGATIVE_INF, -_TOP, _TOP + 1))
@@ -140,7 +140,7 @@ class Field(Paired):
 
     # -- other types -----------------------------------------------------------------------------------------------------
     def _to_integer(self, x: Array, target: DType) -> Array:
-        """Small multiples of 2^-16 truncate; the integer part of another element is uninterpreted."""
+        """Small multiples of 2^-10 truncate; the integer part of another element is uninterpreted."""
         low, high = target.minimum or 0, target.maximum or 0
         holder = integers.storage(target.name)
         number = _fixed(np.where(special(x), np.uint64(0), x))
@@ -234,7 +234,7 @@ def _uninterpreted(opcode: str, fixed: dict[int, int] | None = None) -> Callable
 
 
 def _numbers(opcode: str, function: Callable[[Array], Array]) -> Callable[..., Array]:
-    """A rounding to integers: of multiples of 2^-16 by ``function`` of that unit, else uninterpreted."""
+    """A rounding to integers: of multiples of 2^-10 by ``function`` of that unit, else uninterpreted."""
 
     def rounded(domain: Field, x: Array) -> Array:
         number = _fixed(np.where(special(x), np.uint64(0), x))
@@ -279,10 +279,10 @@ def _sign(domain: Field, x: Array) -> Array:
 
 
 def _remainder(domain: Field, a: Array, b: Array) -> Array:
-    """Of multiples of 2^-16, else uninterpreted."""
+    """Of multiples of 2^-10, else uninterpreted."""
     x, y = (_fixed(np.where(special(v), np.uint64(0), v)) for v in (a, b))
     small = (np.abs(x) < _SMALL) & (np.abs(y) < _SMALL)
-    result = prime.rotate(prime.from_integers(np.fmod(np.where(small, x, 0), np.where(small & (y != 0), y, 1))), -_FRACTION)
+    result = prime.scaled(prime.from_integers(np.fmod(np.where(small, x, 0), np.where(small & (y != 0), y, 1))), -_FRACTION)
     if not (small | special(a) | special(b)).all():
         result = np.where(small, result, domain.uninterpreted("remainder", a, b))
     result = np.where(b == 0, NAN, result)
@@ -295,7 +295,7 @@ _MOST_EXPONENT = 64
 def _power(domain: Field, a: Array, b: Array) -> Array:
     """By multiplication for small integers, by the root for halves, else uninterpreted."""
     a, b = np.broadcast_arrays(a, b)
-    double = np.where(special(b), 0, prime.centred(prime.rotate(np.where(special(b), np.uint64(0), b), 1)))
+    double = np.where(special(b), 0, prime.centred(prime.scaled(np.where(special(b), np.uint64(0), b), 1)))
     small = (np.abs(double) <= 2 * _MOST_EXPONENT) & ~special(b)
     result = a if small.all() else _beside_infinity(domain, "power", (a, b), domain.uninterpreted("power", a, b))
     for exponent in np.unique(double[small]).tolist():
@@ -356,7 +356,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 
 def _scrambled(x: Array, salt: np.uint64) -> Array:
     """A bijection of words of 61 bits: odd multiples and shifts modulo 2^61."""
-    mask = np.uint64(prime.P)
+    mask = np.uint64((1 << prime.BITS) - 1)
     with np.errstate(over="ignore"):
         x = (x * (salt | _ONE)) & mask
         x = ((x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)) & mask
@@ -368,15 +368,19 @@ def _times(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
 
 
 def _unit_of_order(order: int) -> tuple[int, int]:
-    """A number of norm 1 whose order is this power of two, at most 2^61: z / conj z has norm 1, and half of them generate."""
-    for k in range(1, 64):
+    """The first power of some z / conj z, which has norm 1, whose order is exactly this divisor of P + 1."""
+    for k in range(1, 1000):
         norm = pow(1 + k * k, -1, prime.P)
-        unit = ((1 - k * k) * norm % prime.P, 2 * k * norm % prime.P)
-        half = unit
-        for _ in range(prime.BITS - 1):
-            half = _times(half, half)
-        if half == (prime.P - 1, 0):
-            for _ in range(prime.BITS - order.bit_length() + 1):
-                unit = _times(unit, unit)
+        unit = _to_the(((1 - k * k) * norm % prime.P, 2 * k * norm % prime.P), (prime.P + 1) // order)
+        if all(_to_the(unit, order // q) != (1, 0) for q in range(2, order + 1) if order % q == 0):
             return unit
-    raise AssertionError("half of the numbers of norm 1 generate them all")
+    raise AssertionError("the numbers of norm 1 are a cyclic group")
+
+
+def _to_the(a: tuple[int, int], exponent: int) -> tuple[int, int]:
+    result = (1, 0)
+    while exponent:
+        if exponent & 1:
+            result = _times(result, a)
+        a, exponent = _times(a, a), exponent >> 1
+    return result

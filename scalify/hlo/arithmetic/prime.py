@@ -1,7 +1,8 @@
-"""Arrays of integers modulo the Mersenne prime 2^61 - 1, in uint64, always in [0, P).
+"""Arrays of integers modulo the prime P = 2^61 - 2^17 - 1, in uint64, always in [0, P).
 
-Reduction is a shift and an add because 2^61 = 1; a multiplication by a power of two is a rotation. Matrix products run in
-floating point on limbs of 21 bits: sums of 2^11 products of two limbs stay below 2^53 and are exact.
+2^61 is 2^17 + 1 here, so that reduction takes shifts and additions. (Modulo the Mersenne prime 2^61 - 1 powers of two repeat after 61: a
+small float would be the image of a whole number.) P + 1 = 2^17 (2^44 - 1), which gives roots of unity of many orders. Matrix products
+run in floating point on limbs of 21 bits: sums of 2^11 products of two limbs stay below 2^53 and are exact.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ import numpy.typing as npt
 Residues: TypeAlias = npt.NDArray[np.uint64]
 
 BITS = 61
-P = (1 << BITS) - 1
+FOLD = (1 << 17) + 1
+"""2^61 modulo P."""
+P = (1 << BITS) - FOLD
 _P = np.uint64(P)
+_MASK = np.uint64((1 << BITS) - 1)
+_EXPONENTS = 1200
+_POWERS = np.array([pow(2, e, P) for e in range(-_EXPONENTS, _EXPONENTS)], np.uint64)
 _LIMB = 21
 _BLOCK = 1 << 11
 
@@ -27,7 +33,7 @@ def u(value: int) -> np.uint64:
 
 def reduced(x: Residues) -> Residues:
     """Any 64-bit words, modulo P."""
-    x = (x & _P) + (x >> u(BITS))
+    x = (x & _MASK) + (x >> u(BITS)) * u(FOLD)
     return np.where(x >= _P, x - _P, x)
 
 
@@ -48,19 +54,19 @@ def subtract(a: Residues, b: Residues) -> Residues:
 
 
 def multiply(a: Residues, b: Residues) -> Residues:
-    """Schoolbook on halves of 32 and 29 bits."""
+    """Schoolbook on halves of 32 and 29 bits; the part above 2^61 is folded twice."""
     mask = u(0xFFFFFFFF)
     a0, a1, b0, b1 = a & mask, a >> u(32), b & mask, b >> u(32)
-    low, middle, high = a0 * b0, a0 * b1 + a1 * b0, a1 * b1
-    # middle * 2^32 = (middle >> 29) * 2^61 + (middle mod 2^29) * 2^32, high * 2^64 = high * 8
-    total = (low & _P) + (low >> u(BITS)) + (middle >> u(29)) + ((middle & u((1 << 29) - 1)) << u(32)) + (high << u(3))
-    return reduced(total)
+    low, middle = a0 * b0, a0 * b1 + a1 * b0
+    rest = (low & _MASK) + ((middle & u((1 << 29) - 1)) << u(32))
+    above = ((a1 * b1) << u(3)) + (middle >> u(29)) + (low >> u(BITS))
+    folded = ((above & u((1 << 44) - 1)) << u(17)) + (above >> u(44)) * u(FOLD)
+    return reduced(rest + above + folded)
 
 
-def rotate(x: Residues, places: Any) -> Residues:
-    """``x`` times ``2 ** places``, which may be an array and negative."""
-    left = np.mod(places, BITS).astype(np.uint64)
-    return reduced(((x << left) & _P) | (x >> (u(BITS) - left)))
+def scaled(x: Residues, exponents: Any) -> Residues:
+    """``x`` times two to exponents of a size below 1200, an integer or an array of them."""
+    return multiply(x, _POWERS[np.asarray(exponents) + _EXPONENTS])
 
 
 def power(a: Residues, exponent: int) -> Residues:
@@ -96,7 +102,7 @@ def total(a: Residues, axis: int | tuple[int, ...]) -> Residues:
     mask = u(0xFFFFFFFF)
     low = (a & mask).sum(axis=axis, dtype=np.uint64)
     high = (a >> u(32)).sum(axis=axis, dtype=np.uint64)
-    return add(reduced(low), rotate(reduced(high), 32))
+    return add(reduced(low), scaled(reduced(high), 32))
 
 
 def matmul(a: Residues, b: Residues) -> Residues:
@@ -115,7 +121,7 @@ def _block(a: Residues, b: Residues) -> Any:
     for i, x in enumerate(left):
         for j, y in enumerate(right):
             product = np.matmul(x, y).astype(np.uint64)
-            result = add(result, rotate(product, _LIMB * (i + j)))
+            result = add(result, scaled(product, _LIMB * (i + j)))
     return result
 
 
@@ -135,7 +141,7 @@ def from_integers(x: npt.NDArray[Any]) -> Residues:
 def from_floats(x: npt.NDArray[Any]) -> Residues:
     """Finite floats as the dyadic rationals that they are."""
     mantissa, exponent = np.frexp(x.astype(np.float64))
-    return rotate(from_integers(np.ldexp(mantissa, 53).astype(np.int64)), exponent.astype(np.int64) - 53)
+    return scaled(from_integers(np.ldexp(mantissa, 53).astype(np.int64)), exponent.astype(np.int64) - 53)
 
 
 def centred(x: Residues) -> npt.NDArray[np.int64]:
