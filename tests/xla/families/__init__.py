@@ -1,0 +1,1 @@
+"""Families of instructions: each step adds some of one kind to a program."""
