@@ -8,16 +8,17 @@ Sound over the reals for finite sums.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from scalify.lift import product
 from scalify.lift.instance import child, constant_index, rebuilds, substitute
-from scalify.lift.linear import arrange, combine, scale, sizes_of
+from scalify.lift.linear import arrange, combine, form, from_form, scale, sizes_of
 from scalify.lift.onehot import hits, solve
 from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from scalify.lift.product import Factor
 
@@ -80,7 +81,7 @@ def _sum(store: Store, factors: list[Factor], bound: dict[int, int]) -> View:
                 by = by * bound.pop(slot)
             if by == 0 or not bound:
                 return product.from_factors(store, by, factors)
-    step = _eliminate(store, factors, bound) or _distribute(store, factors, bound)
+    step = _eliminate(store, factors, bound) or _replace(store, factors, bound) or _distribute(store, factors, bound)
     if step is None:
         step = _components(store, factors, bound)
     return scale(store, step, by)
@@ -132,7 +133,78 @@ def _eliminate(store: Store, factors: list[Factor], bound: dict[int, int]) -> Vi
         change: dict[int, Index] = {slot: index}
         value = product.multiply(store, [(substitute(store, View(1, t, a), change), e) for t, e, a in rest])
         return total(store, value, remaining)
+    return _hit(store, factors, bound) if len(factors) > 1 else None
+
+
+def _hit(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
+    """``sum_v [v = x] f = f`` for a digit v that nothing else uses, where x is always in its range."""
+    for position, factor in enumerate(factors):
+        if factor[0].kind != "eq0":
+            continue
+        rest = factors[:position] + factors[position + 1 :]
+        used = {s for _, _, at in rest for s in at}
+        own = {s: bound[s] for s in factor[2] if s in bound and s not in used}
+        if own and hits(store, [factor], own) is not None:
+            remaining = {s: n for s, n in bound.items() if s not in own}
+            return total(store, product.multiply(store, [(View(1, t, a), e) for t, e, a in rest]), remaining)
     return None
+
+
+def _replace(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
+    """``sum_v [v = x] v f(v) = sum_v [v = x] x f(v)``: a position that is looked up is the value that it was looked up with.
+
+    Also where the position is a part of a linear combination.
+    """
+    if not store.laws.one_hot or not any(t.kind == "eq0" for t, _, _ in factors):
+        return None
+    for position, (term, exponent, at) in enumerate(factors):
+        if term.kind not in ("iota", "lin") or exponent < 1:
+            continue
+        entries, constant = form(View(1, term, at))
+        for (part, slots), c in entries.items():
+            value = _looked(store, factors, slots[0], bound) if part.kind == "iota" and slots[0] in bound else None
+            if value is not None:
+                rest = {key: k for key, k in entries.items() if key != (part, slots)}
+                changed = combine(store, ((1, from_form(store, rest, constant)), (c, value)))
+                parts = [(View(1, t, a), e) for t, e, a in factors[:position] + factors[position + 1 :]]
+                return total(store, product.multiply(store, [(changed, exponent), *parts]), bound)
+    return None
+
+
+def _looked(store: Store, factors: Sequence[Factor], slot: int, bound: Mapping[int, int]) -> View | None:
+    """``x`` of a factor ``[v = x]`` for the slot of v, where no chain of such conditions leads from x back to v."""
+    for value in _values_of(store, factors, slot):
+        if not _leads_to(store, factors, value, slot, bound):
+            return value
+    return None
+
+
+def _values_of(store: Store, factors: Sequence[Factor], slot: int) -> list[View]:
+    """Every ``x``, which does not use the slot of v, of the factors ``[v = x]`` over the integers."""
+    found = []
+    for condition, _, slots in factors:
+        if condition.kind != "eq0" or slot not in slots or not condition.data[0].integer:
+            continue
+        inner, labels = condition.data
+        entries, constant = form(View(1, inner, tuple([slots[i] for i in labels])))
+        mine = [(key, c) for key, c in entries.items() if slot in key[1]]
+        if len(mine) == 1 and mine[0][0][0].kind == "iota" and mine[0][1] in (1, -1):
+            rest = {key: c for key, c in entries.items() if key != mine[0][0]}
+            found.append(scale(store, from_form(store, rest, constant), -mine[0][1]))
+    return found
+
+
+def _leads_to(store: Store, factors: Sequence[Factor], value: View, slot: int, bound: Mapping[int, int]) -> bool:
+    """Whether replacing bound positions in a value by the values that they are looked up with may bring the slot back."""
+    pending, seen = [s for s in value.at if s in bound], set()
+    while pending:
+        top = pending.pop()
+        if top == slot:
+            return True
+        if top not in seen:
+            seen.add(top)
+            pending += [s for v in _values_of(store, factors, top) for s in v.at if s in bound]
+    return False
 
 
 def _distribute(store: Store, factors: list[Factor], bound: dict[int, int]) -> View | None:
@@ -211,9 +283,7 @@ def _facts(term: Term) -> None:
     if not all(t.integer and e > 0 for t, e, _ in factors):
         return
     term.integer = True
-    count = 1
-    for n in sizes:
-        count *= n
+    count = _most(factors, sizes)
     low = high = 1
     for t, e, _ in factors:
         if t.low is None or t.high is None:
@@ -222,6 +292,24 @@ def _facts(term: Term) -> None:
         products = [low * min(ends), low * max(ends), high * min(ends), high * max(ends)]
         low, high = min(products), max(products)
     term.low, term.high = low * count, high * count
+
+
+def _most(factors: Sequence[Factor], sizes: Sequence[int]) -> int:
+    """How many of the summands can differ from 0: a condition ``[x = digit]`` leaves one value of its digit, for any values of the other labels.
+
+    A condition with a label in it that another one has fixed already does not count: ``[a = b][b = a]`` leaves as many as a has values.
+    """
+    left = {BOUND + j: n for j, n in enumerate(sizes)}
+    for term, _, labels in factors:
+        bound = {i for i in labels if i >= BOUND}
+        if term.kind != "eq0" or not bound <= left.keys():
+            continue
+        inner, own = term.data
+        entries = inner.data[0] if inner.kind == "lin" else ((inner, 1, tuple(range(len(own)))),)
+        uses = [labels[own[i]] for _, _, at in entries for i in at]
+        fixed = next((labels[own[at[0]]] for t, _, at in entries if t.kind == "iota" and uses.count(labels[own[at[0]]]) == 1), None)
+        left.pop(fixed, None)  # type: ignore[arg-type]
+    return prod(left.values())
 
 
 @rebuilds("sum", lambda term: [(t, labels) for t, _, labels in term.data[0]])

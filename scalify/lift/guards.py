@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scalify.lift import product
 from scalify.lift.compare import at_least_zero, compare, equals_zero
+from scalify.lift.einsum import total
+from scalify.lift.instance import child
 from scalify.lift.linear import combine, form, negate, scale, subtract
-from scalify.lift.terms import Number, Store, Term, View, bounds, is_integer, number, quotient
+from scalify.lift.terms import BOUND, Index, Number, Store, Term, View, bounds, is_integer, number, quotient
 
 if TYPE_CHECKING:
     from scalify.lift.product import Factor
@@ -244,6 +246,8 @@ def _resolve(store: Store, term: Term, at: tuple[int, ...], others: list[Fact], 
     """The value of one entry of a form under the facts, None when they do not decide it."""
     if term.kind == "mul":
         return _resolve_product(store, product.factors_of(View(1, term, at)), others)
+    if term.kind == "sum":
+        return _resolve_look_up(store, term, at, others)
     if term.kind != "fn" or term.data[0] not in _RESOLVED:
         return None
     op, attribute, arguments = term.data
@@ -276,6 +280,45 @@ def _resolve_product(store: Store, factors: list[Factor], others: list[Fact]) ->
         if fact is None or not _holds(store, fact, others):
             kept.append(factor)
     return product.from_factors(store, 1, kept) if len(kept) < len(factors) else None
+
+
+def _resolve_look_up(store: Store, term: Term, at: tuple[int, ...], others: list[Fact]) -> View | None:
+    """``sum_t [t = x] f(t)`` is ``f(v)`` where ``v = x`` is known for a digit v with as many values as t has."""
+    factors, sizes = term.data
+    for position, (condition, _, labels) in enumerate(factors):
+        if condition.kind != "eq0" or not condition.data[0].integer:
+            continue
+        for bound in [i for i in labels if i >= BOUND]:
+            for fact in others:
+                slot = _same_digit(store, condition, labels, at, bound, sizes[bound - BOUND], fact)
+                if slot is not None:
+                    return _looked_up(store, term, at, position, bound, slot)
+    return None
+
+
+def _same_digit(
+    store: Store, condition: Term, labels: tuple[int, ...], at: tuple[int, ...], bound: int, size: int, fact: Fact
+) -> int | None:
+    """The slot of a digit that the fact sets to the value to which the condition sets a bound label."""
+    if fact.kind != "eq" or any(i >= BOUND and i != bound for i in labels):
+        return None
+    for (term, slots), c in form(fact.form)[0].items():
+        if term.kind == "iota" and term.sizes == (size,) and c in (1, -1) and slots[0] not in [at[i] for i in labels if i < BOUND]:
+            slot = slots[0]
+            inner, own = condition.data
+            there = View(1, inner, tuple([slot if labels[i] == bound else at[labels[i]] for i in own]))
+            if fact.form in (there, negate(store, there)):
+                return slot
+    return None
+
+
+def _looked_up(store: Store, term: Term, at: tuple[int, ...], position: int, bound: int, slot: int) -> View:
+    """The sum with one condition left out and its bound label set to a slot."""
+    factors, sizes = term.data
+    fresh = {BOUND + j: store.fresh() for j in range(len(sizes)) if BOUND + j != bound}
+    indices: dict[int, Index] = {**dict(enumerate(at)), **fresh, bound: slot}
+    parts = [(child(store, t, labels, indices), e) for k, (t, e, labels) in enumerate(factors) if k != position]
+    return total(store, product.multiply(store, parts), {s: sizes[i - BOUND] for i, s in fresh.items()})
 
 
 def _resolve_select(store: Store, views: list[View], others: list[Fact]) -> View | None:

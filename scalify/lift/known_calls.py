@@ -61,6 +61,22 @@ class _Builder:
         self.helpers[opcode] = Computation(opcode, (*rows, Instruction("root", opcode, scalar, (0, 1))), 2)
         return opcode
 
+    def chooser(self, dtype: str, index: str, direction: str) -> str:
+        """A reducer of (value, index) pairs: the better value, of equal ones that of the lesser index."""
+        value, place, truth = Shape(dtype), Shape(index), Shape("pred")
+        rows = [Instruction(f"p{n}", "parameter", place if n % 2 else value, (), {"index": n}) for n in range(4)]
+        rows += [
+            Instruction("better", "compare", truth, (0, 2), {"direction": direction}),
+            Instruction("equal", "compare", truth, (0, 2), {"direction": "EQ"}),
+            Instruction("value", "select", value, (4, 0, 2)),
+            Instruction("there", "select", place, (4, 1, 3)),
+            Instruction("lesser", "minimum", place, (1, 3)),
+            Instruction("place", "select", place, (5, 8, 7)),
+            Instruction("root", "tuple", Shape("tuple", (), (value, place)), (6, 9)),
+        ]
+        self.helpers[direction] = Computation(direction, tuple(rows), 10)
+        return direction
+
     def body(self, root: int) -> Body:
         return Body(Computation("body", tuple(self.rows), root), tuple(self.helpers.values()))
 
@@ -181,14 +197,33 @@ def _top_k(call: Call) -> Sequence[Pairs]:
     return [tuple([(d, d) for d in range(call.operands[0].rank - 1)])]
 
 
-def _arg_max(call: Call) -> Sequence[Pairs]:
-    """All dimensions but the one in ``backend_config``, which the result lacks."""
+def _arg_max(call: Call) -> Body:
+    """The index of the first of the greatest elements along the dimension in ``backend_config``, which the result lacks."""
+    return _arg_extreme(call, "GE", -1)
+
+
+def _arg_min(call: Call) -> Body:
+    """The same of the least elements."""
+    return _arg_extreme(call, "LE", 1)
+
+
+def _arg_extreme(call: Call, direction: str, sign: int) -> Body:
     if len(call.operands) != 1:
         raise Refused("expected one operand")
-    kept = _kept(call.operands[0].rank, _dimension(call))
-    if call.shape.rank != len(kept):
+    shape, dimension = call.operands[0], _dimension(call)
+    known, counted = DTYPES.get(shape.dtype), DTYPES.get(call.shape.dtype)
+    if call.shape.dims != tuple([n for d, n in enumerate(shape.dims) if d != dimension]):
         raise Refused("expected a result without the dimension in the backend_config")
-    return [tuple([(d, r) for r, d in enumerate(kept)])]
+    if known is None or counted is None or not counted.is_integer or not (known.is_float or known.is_integer):
+        raise Refused("expected numbers and an integer index")
+    b = _Builder(call)
+    worst = sign * np.inf if known.is_float else float((known.minimum if sign < 0 else known.maximum) or 0)
+    place = b.add("iota", Shape(call.shape.dtype, shape.dims), iota_dimension=dimension)
+    starts = (b.constant(shape.dtype, worst), b.constant(call.shape.dtype, 0))
+    pair = Shape("tuple", (), (Shape(shape.dtype, call.shape.dims), call.shape))
+    name = b.chooser(shape.dtype, call.shape.dtype, direction)
+    both = b.add("reduce", pair, b.parameters[0], place, *starts, calls=(name,), dimensions=(dimension,))
+    return b.body(b.add("get-tuple-element", call.shape, both, index=1))
 
 
 _IDENTITIES = (
@@ -212,8 +247,8 @@ _BUILT_IN: dict[str, Semantics] = {
     "AwsNeuronErf": Decomposition(_erf),
     "AwsNeuronTopK": Opaque(_top_k),
     "TopK": Opaque(_top_k),
-    "AwsNeuronArgMax": Opaque(_arg_max),
-    "AwsNeuronArgMin": Opaque(_arg_max),
+    "AwsNeuronArgMax": Decomposition(_arg_max),
+    "AwsNeuronArgMin": Decomposition(_arg_min),
 }
 
 BUILT_IN = Registry(MappingProxyType(_BUILT_IN))

@@ -255,6 +255,21 @@ def look_up(e: Expression) -> object:
 
 
 @step
+def look_up_of_look_up(e: Expression) -> object:
+    """``sum_v,w [v = i][w = j] f``, where each condition may use the other's label."""
+    first, second = e.rnd.sample(range(len(SIZES)), 2)
+    i, j, value = e.pick(is_whole), e.pick(is_whole), e.pick()
+    found, array = value.view, value.array
+    for slot, index in ((second, j), (first, i)):
+        hit = compare.equals_zero(e.store, linear.subtract(e.store, iota(e.store, slot, SIZES[slot]), index.view))
+        found = product.times(e.store, hit, found)
+        array = array * each(lambda a, b: int(a == b), _spread(exact(np.arange(SIZES[slot])), [slot]), index.array)
+    sizes = {s: SIZES[s] for s in (first, second)}
+    summed = _over(_over(array, [first], np.add.reduce), [second], np.add.reduce)
+    return e.keep(total(e.store, found, sizes), summed, is_exact=value.exact and i.exact and j.exact)
+
+
+@step
 def extrema(e: Expression) -> object:
     v, slots = e.pick(is_exact), _slots(e)
     sizes = {s: SIZES[s] for s in slots}

@@ -136,7 +136,7 @@ def _operands(term: Term) -> list[Term]:
         return [data[1]]
     if term.kind == "eq0":
         return [data[0]]
-    return []
+    return [t for _, t, _, _ in data[1]] if term.kind == "at" and data[0] == ("argmax",) else []
 
 
 def _grids(names: Sequence[int], sizes: Sequence[int]) -> dict[int, Array]:
@@ -252,6 +252,8 @@ def _equals_zero(e: Evaluator, term: Term) -> Array:
 
 def _leaf(e: Evaluator, term: Term) -> Array:
     base, arguments, index, _ = term.data
+    if base == ("argmax",):
+        return _first_greatest(e, term)
     if base[0] == "dense":
         _, char, shape, data = base
         array = exact(np.frombuffer(data, dtype=char).reshape(shape))
@@ -260,6 +262,15 @@ def _leaf(e: Evaluator, term: Term) -> Array:
     else:
         raise NoMeaningError(str(base[:2]))
     return _full(term, _at(array, index, _labelled(term), e.store))
+
+
+def _first_greatest(e: Evaluator, term: Term) -> Array:
+    """The first value of its one core axis at which the argument is greatest."""
+    ((coef, inner, labels, (size,)),) = term.data[1]
+    shape = (*term.sizes, size)
+    grids = _grids([*range(len(term.sizes)), BOUND], shape)
+    values = np.broadcast_to(_times(coef, e.operand(inner, labels, grids)), shape)
+    return exact(np.array([int(row.tolist().index(max(row))) for row in values.reshape(-1, size)], dtype=np.int64).reshape(term.sizes))
 
 
 _KINDS: dict[str, Callable[[Evaluator, Term], Any]] = {

@@ -131,10 +131,8 @@ def _targets(rank: int, batch: tuple[int, ...], contracting: tuple[int, ...], st
     return (0, *[where[d] for d in range(rank - 1)])
 
 
-@lifts("reduce")
-def _reduce(lifter: Lifter, operation: Operation) -> list[Value]:
-    if len(operation.results) > 1:
-        raise Unsupported("a reduction of several operands")
+def reduce_one(lifter: Lifter, operation: Operation) -> list[Value]:
+    """A reduction of one operand by a commutative operation."""
     dtype = lifter.dtype(operation.results[0])
     name = reduction_of(operation, dtype)
     source = lifter.values[operation.operands[0]]
