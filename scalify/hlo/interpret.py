@@ -57,13 +57,14 @@ class Evaluation:
 
     ``outputs[m][k]`` is result k of module m, ``[its devices, *dims]`` in the domain's representation. ``kept`` has the values of the
     instructions asked for, one for each execution, in order. ``arbitrary`` names what the values depend on beyond the inputs and exact
-    arithmetic: uninterpreted functions, a chosen order, unknown values.
+    arithmetic: uninterpreted functions, a chosen order, unknown values. ``spent`` counts element operations, as the budget does.
     """
 
     outputs: list[list[Array]]
     domain: Domain
     kept: Mapping[Place, Sequence[Kept]] = field(default_factory=dict)
     arbitrary: frozenset[str] = frozenset()
+    spent: int = 0
 
 
 def evaluate(
@@ -101,13 +102,14 @@ def evaluate(
     if isinstance(domain, str) and domain not in DOMAINS:
         raise UsageError(f"the domain is one of {', '.join(DOMAINS)}, not {domain!r}")
     arithmetic = DOMAINS[domain](seed) if isinstance(domain, str) else domain(seed)
-    scopes = _scopes(programs, ids, Meter(budget), arithmetic, keep, label)
+    meter = Meter(budget)
+    scopes = _scopes(programs, ids, meter, arithmetic, keep, label)
     with np.errstate(all="ignore"):
         flows = [s.call(s.machine.module.entry_name, _accept(s, x)) for s, x in zip(scopes, given, strict=True)]
         results = meeting.run(flows)
         outputs = [[_deliver(s, v) for v in (r if isinstance(r, tuple) else (r,))] for s, r in zip(scopes, results, strict=True)]
     kept = {place: values for s in scopes for place, values in s.machine.kept.items()}
-    return Evaluation(outputs, arithmetic, kept, frozenset(arithmetic.arbitrary))
+    return Evaluation(outputs, arithmetic, kept, frozenset(arithmetic.arbitrary), meter.spent)
 
 
 def run(
