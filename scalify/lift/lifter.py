@@ -25,6 +25,7 @@ from scalify.lift.transfer.empty import lift_empty
 from scalify.lift.transfer.opaque import fallback
 
 if TYPE_CHECKING:
+    from scalify.hlo.module import Shape
     from scalify.lift.infer import Side
     from scalify.lift.program import Operation
     from scalify.lift.terms import Index, Store, View
@@ -143,6 +144,18 @@ class Lifter:
         if found is None:
             found = self._layouts[value] = self.layouts.of((self.side.device, *self.side.of(value)))
         return found
+
+    def adopt(self, shape: Shape, axes: Axes) -> int:
+        """The number of a value that the program does not have, for an operation that is only tried."""
+        self._layouts.append(None)
+        self.side.axes.append(axes)
+        return self.program.value(shape)
+
+    def release(self, first: int) -> None:
+        """Gives the adopted values from number ``first`` on back."""
+        del self._layouts[first:], self.side.axes[first:], self.program.shapes[first:]
+        for value in [v for v in self.values if v >= first]:
+            del self.values[value]
 
     def result_layout(self, operation: Operation) -> Layout:
         return self.layout_of(operation.results[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from scalify.lift.lifter import Layouts, Lifter
 from scalify.lift.linear import combine
 from scalify.lift.moves import Source, move
 from scalify.lift.product import multiply
-from scalify.lift.program import MOST_OPERATIONS, Operation, flatten
+from scalify.lift.program import MOST_OPERATIONS, Operation, Program, flatten
 from scalify.lift.terms import Laws, LimitReached, Store, View
 from scalify.lift.transfer.collective import reduce_devices
 from scalify.lift.transfer.movement import inside
@@ -44,6 +46,11 @@ class Claim:
     actual: int  # value of the distributed program
 
 
+Prepared = tuple[
+    dict[int, list[tuple[Piece, int]]], list[Claim], int
+]  # what makes up each parameter, the claims, where the relation starts
+
+
 @dataclass
 class Pair:
     """The lifted pair; the baseline's program ends with the relation's own operations (from ``own``)."""
@@ -55,6 +62,7 @@ class Pair:
     own: int = 0
     claims: list[Claim] = field(default_factory=list)
     places: Sequence[Sequence[int]] = ()  # mesh positions of each distributed module
+    again: Callable[[Program], Pair] | None = None  # the pair with another distributed program, its axes inferred anew
 
 
 def lift_pair(
@@ -163,7 +171,7 @@ class _Builder:
         dims = tuple([n + a + b for n, (a, b) in zip(shape.dims, step.padding, strict=True)])
         return self._run(side, "pad", [value, zero], Shape(shape.dtype, dims), padding=tuple([(a, b, 0) for a, b in step.padding]))
 
-    def prepare(self) -> tuple[dict[int, list[tuple[Piece, int]]], list[Claim], int]:
+    def prepare(self) -> Prepared:
         """Appends the relation's operations; what makes up each distributed parameter, and the claims."""
         own = len(self.baseline.program.operations)
         inputs: dict[int, list[tuple[Piece, int]]] = {}
@@ -228,7 +236,22 @@ class _Builder:
 
     # -- lifting -----------------------------------------------------------------------------------------------------------
     def lift(self, store: Store, *, exact: bool) -> Pair:
-        inputs, claims, own = self.prepare()
+        return self.lifted(store, self.prepare(), exact=exact)
+
+    def again(self, program: Program, old: Store, prepared: Prepared, *, exact: bool) -> Pair:
+        """The pair with another distributed program, whose values have the same numbers, in a store of its own."""
+        builder = copy(self)
+        builder.demands = Demands()
+        device = Axis(self.relation.mesh.size) if self.relation.mesh.size > 1 else None
+        left, right = self.baseline, self.distributed
+        builder.baseline = Side(left.program, device if left.device else None, left.positions, builder.demands)
+        builder.distributed = Side(program, device, right.positions, builder.demands)
+        builder.mesh_axes = tuple([Axis(n) if n > 1 else None for n in self.relation.mesh.shape])
+        builder.demands.product([device], builder.mesh_axes)
+        return builder.lifted(Store(old.laws, old.limit), prepared, exact=exact)
+
+    def lifted(self, store: Store, prepared: Prepared, *, exact: bool) -> Pair:
+        inputs, claims, own = prepared
         self.infer(inputs, claims)
         layouts = Layouts()
         left = Lifter(store, self.baseline, layouts, "baseline", self.ids)
@@ -248,7 +271,8 @@ class _Builder:
         for operation in right.program.operations:
             if operation.opcode != "parameter":
                 right.lift(operation)
-        return Pair(store, self.relation, left, right, own, claims, self.places)
+        again = partial(self.again, old=store, prepared=prepared, exact=exact)
+        return Pair(store, self.relation, left, right, own, claims, self.places, again)
 
     def _ranges(self) -> None:
         self.ranges = {(a.side, a.parameter): (a.low, a.high - 1) for a in self.relation.assumptions}

@@ -24,7 +24,7 @@ from scalify.lift.known_calls import BUILT_IN
 from scalify.lift.terms import LimitReached
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scalify.hlo.module import Computation, Instruction, Module, Shape
 
@@ -75,6 +75,7 @@ class Program:
     known: dict[int, Array] = field(default_factory=dict)
     parameters: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    evaluate: Callable[[Instruction, tuple[int, ...], int], None] | None = None  # notes a result in ``known`` if the operands are
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -108,7 +109,7 @@ class _Flattener:
     def __init__(self, module: Module, device_ids: Sequence[int], known: Mapping[int, Array], most: int) -> None:
         self.most = most
         self.module = module
-        self.program = Program(module, len(device_ids))
+        self.program = Program(module, len(device_ids), evaluate=self._evaluate)
         machine = Machine(module, len(device_ids), Meter(Budget()), Real(), _no_calls)
         self.scope = Scope(machine, np.asarray(device_ids, dtype=np.int64))
         self.given = known

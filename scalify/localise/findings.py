@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from scalify.localise.diagnose import blamed, diagnose
 from scalify.localise.known import Known
 from scalify.localise.precision import narrowed
-from scalify.localise.repair import Repair, Repairs
+from scalify.localise.repair import find_repair
 from scalify.localise.source import place
-from scalify.localise.suspects import failing, suspects
+from scalify.localise.suspects import suspects
 from scalify.report.model import Finding, Kind, Place, Severity
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from scalify.lift.pair import Pair
     from scalify.lift.program import Operation
+    from scalify.localise.edits import Edit
 
 MOST_DIAGNOSED = 200
 MOST_REPAIRED = 40  #: suspects for which a repair is looked for
@@ -45,17 +46,14 @@ def _errors(pair: Pair, open_values: Sequence[int], source_root: Path | None) ->
     return _grouped(rows)
 
 
-def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Operation], Repair | None]:
-    """The suspects, the one that can be repaired first, and its repair. Those that differ by a factor only and cannot be repaired come last: a sum
+def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Operation], Edit | None]:
+    """The suspects, the operation that can be repaired first, and the repair. Those that differ by a factor only and cannot be repaired come last: a sum
     over devices may be scaled in another place than the baseline's.
     """
     found = [s.operation for s in suspects(pair.distributed, known, outputs)]
     if pair.distributed.unsupported:
         return found, None
-    bad = failing(pair.distributed, known, outputs)
-    others = [o for o in pair.distributed.program.operations if any(r in bad for r in o.results)]
-    claims = [c for c in pair.claims if c.actual in outputs]
-    repair = Repairs(pair, known, claims).first(found[:MOST_REPAIRED], others)
+    repair = find_repair(pair, known, [c for c in pair.claims if c.actual in outputs], found[:MOST_REPAIRED])
     found.sort(key=known.is_scaled)
     if repair is None:
         return found, None
@@ -63,17 +61,21 @@ def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Opera
 
 
 def _finding(
-    pair: Pair, known: Known, operation: Operation, unsupported: dict[int, str], source_root: Path | None, repair: Repair | None
+    pair: Pair, known: Known, operation: Operation, unsupported: dict[int, str], source_root: Path | None, repair: Edit | None
 ) -> Finding:
     if id(operation) in unsupported:
         return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], place(operation.instruction, source_root))
-    own = repair if repair is not None and repair.operation is operation else None
-    where = place(blamed(known, operation, own).instruction, source_root)
-    kind, message = diagnose(known, operation, own)
-    baseline = (
-        place(own.counterpart.instruction, source_root) if own and own.counterpart else _baseline_place(pair, known, operation, source_root)
-    )
-    return Finding(kind, Severity.ERROR, message, where, baseline, repair=own.text if own else None)
+    if repair is not None and repair.operation is operation:
+        other = (
+            place(repair.counterpart.instruction, source_root)
+            if repair.counterpart
+            else _baseline_place(pair, known, operation, source_root)
+        )
+        where = place(operation.instruction, source_root)
+        return Finding(repair.kind, Severity.ERROR, repair.problem, where, other, repair=repair.remedy)
+    kind, message = diagnose(known, operation)
+    where = place(blamed(known, operation).instruction, source_root)
+    return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
 
 
 def _baseline_place(pair: Pair, known: Known, operation: Operation, source_root: Path | None) -> Place | None:

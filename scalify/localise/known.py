@@ -95,10 +95,11 @@ class Known:
         found = self._status.get(value)
         if found is None:
             index = value in self.distributed.program.known  # arithmetic of device ids: judged by what uses it
-            found = self._status[value] = Status.RELATED if index else self._judge(self.distributed.values[value])
+            found = self._status[value] = Status.RELATED if index else self.judge(self.distributed.values[value])
         return found
 
-    def _judge(self, value: Value) -> Status:
+    def judge(self, value: Value) -> Status:
+        """How a value that is not evaluated stands."""
         if all(v.term.kind == "one" for v in value.views):
             return Status.CONSTANT
         if all(v.term.integer for v in value.views) and all(self.has(v) for v in value.views):
@@ -141,8 +142,12 @@ class Known:
 
     def is_scaled(self, operation: Operation) -> bool:
         """Whether the results are the baseline's up to factors that it does not have."""
-        views = [v for r in operation.results for v in self.distributed.values[r].views]
-        return all(v.term in self.coefficients and v.term.kind != "one" for v in views) and not all(map(self.has, views))
+        values = [self.distributed.values[r] for r in operation.results]
+        return all(map(self.is_multiple, values)) and not all(self.has(v) for value in values for v in value.views)
+
+    def is_multiple(self, value: Value) -> bool:
+        """Whether the baseline has the value times some factor."""
+        return all(v.term in self.coefficients and v.term.kind != "one" for v in value.views)
 
     def is_whole_multiple(self, value: int) -> bool:
         """Whether the baseline has the sum of a partial value with the very coefficient."""

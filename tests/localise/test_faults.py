@@ -109,7 +109,7 @@ FAULTS: dict[str, tuple[str, Fault, Kind]] = {
     "another factor": ("scale", lambda b, v: b.scaled(v, 0.25, name="fault"), Kind.WRONG_SCALE),
     "another bias": (
         "shift",
-        lambda b, v: b.like("subtract", v, b.spread(b.other, v, 1), name="fault"),
+        lambda b, v: b.like("subtract", v, b.broadcast(b.other, b.shape(v).dims, (1,), name="fault")),
         Kind.WRONG_OPERAND,
     ),
     "operands exchanged": (

@@ -1,0 +1,289 @@
+"""Trying an edit of the distributed program: the edited operations and what depends on them lifted again, the claims compared.
+
+Nothing is changed for good. An attempt is cheap: values keep the layouts that inference gave them, only the cone of the edit is lifted, and where a
+value comes out that the baseline does not have the attempt may end at once. What an edit changes about the axes of later values is lost that
+way; :meth:`Bench.anew` infers them again, at the price of lifting the whole pair.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+from scalify.errors import InputError
+from scalify.lift.pair import claimed
+from scalify.lift.terms import BUDGETS, LimitReached
+from scalify.localise.known import Known, Status
+from scalify.prove.instances import equal_by_instances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scalify.hlo.module import Shape
+    from scalify.lift.layout import Axes, Value
+    from scalify.lift.pair import Claim, Pair
+    from scalify.lift.program import Operation
+    from scalify.lift.terms import Term
+
+    Changes = Mapping[int, tuple[Operation, ...]]
+
+MOVEMENT = frozenset({"reshape", "transpose", "broadcast", "bitcast", "copy", "convert", "slice", "concatenate", "gather"})
+COUNTERPARTS = 6  #: baseline operations that are looked at for one of the distributed program's
+NEAR = 40  #: operations before another whose results may stand in for its operands
+UNLIMITED = 1 << 30
+SHARE = 25  #: an attempt may spend this fraction of what the store allows to lifting
+TERMS = 20_000  #: new terms of one attempt
+INSTANCES = 2_000  #: new terms of one comparison instance by instance
+
+
+class Attempt(NamedTuple):
+    """How far an edit helps: the position of the first value behind it that the baseline does not have (the program's length if there is
+    none), and the failing claims that verify.
+    """
+
+    reached: int
+    proved: int
+
+
+class Bench:
+    """One failing pair. ``claims`` are those that were not proved; ``left`` counts down the values that may still be lifted.
+
+    ``positions`` gives the operation that makes each value, ``users`` the positions of those that use it.
+    """
+
+    def __init__(self, pair: Pair, known: Known, claims: Sequence[Claim], budget: int) -> None:
+        self.pair = pair
+        self.known = known
+        self.claims = claims
+        self.left = budget
+        self.lifter = pair.distributed
+        self.program = self.lifter.program
+        self.operations = self.program.operations
+        self.positions: dict[int, int] = {}
+        self.users: dict[int, list[int]] = {}
+        for position, operation in enumerate(self.operations):
+            self.positions.update(dict.fromkeys(operation.results, position))
+            for operand in dict.fromkeys(operation.operands):
+                self.users.setdefault(operand, []).append(position)
+        self.makers = {r: o for o in pair.baseline.program.operations for r in o.results}
+        self.unused = [r for o in self.operations for r in o.results if r not in self.users and r not in self.program.outputs]
+        self._uses = _uses(pair)
+        self._answers = {v.term for c in claims for v in pair.baseline.values[c.expected].views}
+        self._own = len(self.program.shapes)
+        self._indices = frozenset(self.program.known)
+        self._reach = self._reaching()
+
+    def _reaching(self) -> set[int]:
+        """The values that a failing claim depends on."""
+        found: set[int] = set()
+        pending = [c.actual for c in self.claims]
+        while pending:
+            value = pending.pop()
+            if value not in found:
+                found.add(value)
+                pending.extend(self.operations[self.positions[value]].operands)
+        return found
+
+    def close(self) -> None:
+        """Forgets the values of edits."""
+        self.lifter.release(self._own)
+
+    def matters(self, value: int) -> bool:
+        """Whether a failing claim depends on the value."""
+        return value in self._reach
+
+    def first_news(self) -> list[Operation]:
+        """The operations that make values which the baseline does not have, of operands that it has, in whatever order and up to a factor."""
+        news = {v for v in self.positions if self.known.status(v) is Status.NEW and not self.known.is_multiple(self.lifter.values[v])}
+        return [o for o in self.operations if any(r in news and r in self._reach for r in o.results) and news.isdisjoint(o.operands)]
+
+    def new(self, shape: Shape, axes: Axes) -> int:
+        """A number for a value that an edit brings in."""
+        return self.lifter.adopt(shape, axes)
+
+    # -- what the baseline suggests ----------------------------------------------------------------------------------------------
+    def candidates(self, operation: Operation) -> list[Operation]:
+        """The baseline's operations on the same operands: those of the same opcode and with the most operands in common first."""
+        scores: dict[int, tuple[int, Operation]] = {}
+        for term in {v.term for o in operation.operands for v in self.lifter.values[o].views if v.term.kind != "one"}:
+            for other in self._uses.get(term, ()):
+                score, _ = scores.get(id(other), (0, other))
+                scores[id(other)] = score + 1, other
+        ranked = sorted(scores.values(), key=lambda s: (s[1].opcode != operation.opcode, -s[0]))
+        return [other for _, other in ranked[:COUNTERPARTS]]
+
+    def followers(self, value: int) -> list[Operation]:
+        """The baseline's operations on a value that give one of the same shape."""
+        views = self.lifter.values[value].views
+        if len(views) != 1 or views[0].term.kind == "one":
+            return []
+        return [o for o in self._uses.get(views[0].term, ()) if o.opcode not in MOVEMENT][:COUNTERPARTS]
+
+    def constants(self, shape: Shape) -> list[object]:
+        """The data of the baseline's constants of this shape, each once."""
+        found: dict[bytes, object] = {}
+        for operation in self.pair.baseline.program.operations[: self.pair.own]:
+            literal = operation.instruction.attributes.get("literal") if operation.opcode == "constant" else None
+            if literal is not None and operation.shapes[0].dims == shape.dims and operation.shapes[0].dtype == shape.dtype:
+                found.setdefault(literal.tobytes(), literal)
+        return list(found.values())
+
+    def before(self, position: int, shape: Shape) -> list[int]:
+        """Values of this type made before a position, the last ones first."""
+        found = []
+        for operation in self.operations[max(position - NEAR, 0) : position][::-1]:
+            found += [
+                r for r, s in zip(operation.results, operation.shapes, strict=True) if s.dtype == shape.dtype and s.dims == shape.dims
+            ]
+        return found
+
+    def is_answer(self, value: Value) -> bool:
+        """Whether the value is what a failing claim expects: to put it somewhere proves nothing."""
+        return all(v.term in self._answers for v in value.views)
+
+    # -- attempts --------------------------------------------------------------------------------------------------------------
+    def attempt(self, changes: Changes, given: Mapping[int, Value], patience: int = 0) -> Attempt:
+        """The effect of replacing the operations at some positions, where the values ``given`` are available; it ends when more than ``patience``
+        values came out that the baseline does not have.
+        """
+        with self._kept() as saved:
+            stopped = self._walk(changes, given, saved, patience)
+            if stopped is not None:
+                return Attempt(stopped, 0)
+            changed = [c for c in self.claims if c.actual in saved]
+            return Attempt(len(self.operations), sum(map(self._holds, changed)))
+        return Attempt(-1, 0)
+
+    def settles(self, changes: Changes, given: Mapping[int, Value]) -> bool:
+        """Whether all claims hold with the edit, those that are no equal normal forms instance by instance."""
+        with self._kept() as saved:
+            self._walk(changes, given, saved, UNLIMITED)
+            return all(c.actual in saved and (self._holds(c) or self._by_instances(c)) for c in self.claims)
+        return False
+
+    def anew(self, changes: Changes) -> bool:
+        """Whether all claims hold with the edit when the axes of both programs are inferred again."""
+        assert self.pair.again is not None
+        operations = [o for p, old in enumerate(self.operations) for o in changes.get(p, (old,))]
+        dirty: set[int] = set()
+        for position, operation in enumerate(self.operations):
+            if position in changes or not dirty.isdisjoint(operation.operands):
+                dirty.update(operation.results)
+        known = {v: data for v, data in self.program.known.items() if v not in dirty}
+        actual = {c.actual for c in self.claims}
+        self.left -= len(operations) // 2
+        try:
+            pair = self.pair.again(replace(self.program, operations=operations, shapes=list(self.program.shapes), known=known))
+            return all(_equal(pair, c) for c in pair.claims if c.actual in actual)
+        except (LimitReached, InputError):
+            return False
+
+    @contextmanager
+    def _kept(self) -> Iterator[dict[int, Value]]:
+        """Everything is put back behind an attempt, which has its own share of the budgets. It fails where it needs more."""
+        lifter, store = self.lifter, self.pair.store
+        saved: dict[int, Value] = {}
+        known = dict(self.program.known)
+        marks = len(lifter.unsupported), len(lifter.exponentials)
+        spent, limit, before = dict(store.spent), store.limit, len(store.terms)
+        store.spent = {name: most - most // SHARE for name, most in BUDGETS.items()}
+        store.limit = min(limit, before + TERMS)
+        try:
+            yield saved
+        except LimitReached:
+            self.left -= 500
+        finally:
+            self.left -= (len(store.terms) - before) // 8
+            store.spent, store.limit = spent, limit
+            lifter.values.update(saved)
+            self.program.known.clear()
+            self.program.known.update(known)
+            del lifter.unsupported[marks[0] :], lifter.exponentials[marks[1] :]
+
+    def _walk(self, changes: Changes, given: Mapping[int, Value], saved: dict[int, Value], patience: int) -> int | None:
+        """Lifts the changed operations and what depends on them, in order, noting the old values; the position where it ended early."""
+        values = self.lifter.values
+        saved.update({v: values[v] for v in given if v in values})
+        values.update(given)
+        pending = [*changes, *[p for v in given for p in self.users.get(v, ())]]
+        heapify(pending)
+        seen: set[int] = set()
+        while pending:
+            position = heappop(pending)
+            if position in seen:
+                continue
+            seen.add(position)
+            for operation in changes.get(position, (self.operations[position],)):
+                for result in self._lift(operation, saved):
+                    patience -= patience < UNLIMITED and self._is_news(result)
+                    if patience < 0:
+                        return position
+                    for user in self.users.get(result, ()):
+                        heappush(pending, user)
+        return None
+
+    def _lift(self, operation: Operation, saved: dict[int, Value]) -> list[int]:
+        """Lifts one operation; the results that are other values than before."""
+        lifter = self.lifter
+        before = {r: lifter.values.get(r) for r in operation.results}
+        if not self._indices.isdisjoint(operation.results) or operation.opcode == "constant":
+            self._evaluate(operation)
+        self.left -= 1
+        if operation.opcode != "parameter":
+            lifter.lift(operation)
+        found = []
+        for result, old in before.items():
+            self.left -= lifter.values[result].layout.count
+            if old is None or lifter.values[result] != old:
+                found.append(result)
+                if old is not None:
+                    saved.setdefault(result, old)
+        return found
+
+    def _evaluate(self, operation: Operation) -> None:
+        """Known integers that depend on an edit are evaluated again."""
+        for result in operation.results:
+            self.program.known.pop(result, None)
+            if self.program.evaluate is not None:
+                self.program.evaluate(operation.instruction, operation.operands, result)
+
+    def _is_news(self, value: int) -> bool:
+        if value not in self._reach or value in self._indices:
+            return False
+        status = self.known.judge(self.lifter.values[value])
+        if status is Status.NEW:
+            return not self.known.is_multiple(self.lifter.values[value])
+        return status is Status.CONSTANT and self.known.status(value) is not Status.CONSTANT
+
+    def _holds(self, claim: Claim) -> bool:
+        return _equal(self.pair, claim)
+
+    def _by_instances(self, claim: Claim) -> bool:
+        """Whether a claim holds instance by instance, for little work."""
+        expected, actual = claimed(self.pair, claim)
+        for left, right, block in zip(expected.views, actual.views, actual.layout.blocks, strict=True):
+            slots = {s: block.sizes[s] for s in actual.layout.slots(0, block)}
+            if left != right and not equal_by_instances(self.pair.store, left, right, slots, self.lifter.known_terms, INSTANCES):
+                return False
+        return True
+
+
+def _equal(pair: Pair, claim: Claim) -> bool:
+    expected, actual = claimed(pair, claim)
+    return expected.views == actual.views
+
+
+def _uses(pair: Pair) -> dict[Term, list[Operation]]:
+    """The baseline's own operations by the terms of their operands; a term with many users says little."""
+    found: dict[Term, list[Operation]] = {}
+    lifter = pair.baseline
+    for operation in lifter.program.operations[: pair.own]:
+        if len(operation.results) != 1:
+            continue
+        for term in {v.term for o in operation.operands for v in lifter.values[o].views if v.term.kind != "one"}:
+            users = found.setdefault(term, [])
+            if len(users) < 16:
+                users.append(operation)
+    return found
