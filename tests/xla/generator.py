@@ -24,7 +24,7 @@ INTEGERS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 FLOATS = ("f32", "f64", "f32", "f64", "f16", "bf16")
 WIDE = ("f32", "f64")
 COMPLEX = ("c64", "c128")
-MOST_DEVICES = 4
+DEVICES = (1, 2, 4, 8)
 EXTREMES = ("add", "multiply", "maximum", "minimum")
 
 
@@ -34,7 +34,7 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
-        self.devices = self.random.choice((1, 1, 2, MOST_DEVICES))
+        self.devices = self.random.choice(DEVICES)
         self.b = Builder()
         self.inputs: list[Array] = []
         self.results: list[int] = []

@@ -19,7 +19,7 @@ import numpy as np
 
 from scalify.errors import Undecidable
 from scalify.hlo.arithmetic import hashing, integers
-from scalify.hlo.arithmetic.pairs import Paired
+from scalify.hlo.arithmetic.pairs import Pair, Paired
 from scalify.hlo.arithmetic.real import BF16, FUNCTIONS, Real, reduce_precision
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Rounded(Paired):
         # An infinity or NaN is certain where the operands are.
         rad = np.where(np.isfinite(mid), rad, np.where(given == 0, 0.0, np.inf))
         if opcode in ("maximum", "minimum", "abs", "negate", *_STEPS) or (
-            opcode in _EXACT and bool(self._on_grid(operands, given, mid, dtype))
+            opcode in _EXACT and (self._on_grid(operands, given, mid, dtype) or (opcode == "multiply" and _power_of_two(operands[1])))
         ):
             return self.ball(mid, rad)
         return self._rounded_everywhere(self.ball(mid, rad), dtype, units=LIBRARY if opcode not in (*_EXACT, "divide", "sqrt") else 1.0)
@@ -210,6 +210,15 @@ class Rounded(Paired):
         error = np.where(size + rad >= 2.0 ** (most - 1), np.inf, error)
         return self.ball(mid, np.where(np.isfinite(mid), rad + error, np.where(rad > 0, np.inf, 0.0)))
 
+    def _complex(self, opcode: str, pairs: Sequence[Pair], part: DType) -> Pair:
+        """The error of a part of a quotient is relative to the whole quotient, however it is computed."""
+        real, imaginary = super()._complex(opcode, pairs, part)
+        if opcode != "divide":
+            return real, imaginary
+        size = np.abs(real["mid"]) + np.abs(imaginary["mid"]) + real["rad"] + imaginary["rad"]
+        error = 16 * size * 2.0 ** -self._format(part)[0]
+        return self.ball(real["mid"], real["rad"] + error), self.ball(imaginary["mid"], imaginary["rad"] + error)
+
     def _float_matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         sizes = np.abs(a["mid"]), np.abs(b["mid"])
         mid, size = np.matmul(a["mid"], b["mid"]), np.matmul(*sizes)
@@ -265,3 +274,9 @@ class Rounded(Paired):
 
     def _float_digest(self, x: Array) -> hashing.Words:
         return Real().digest(x["mid"], "f64")
+
+
+def _power_of_two(x: Array) -> bool:
+    """Whether all are one exact power of two, which only moves the exponent."""
+    first = x["mid"].reshape(-1)[:1]
+    return bool(x.size and not x["rad"].any() and (x["mid"] == first).all() and first[0] > 0 and np.frexp(first)[0][0] == 0.5)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def grouping(g: Generator) -> tuple[tuple[int, ...], ...]:
-    size = g.pick([k for k in (1, 2, 4) if g.devices % k == 0])
+    size = g.pick([k for k in (1, 2, 4, 8) if g.devices % k == 0])
     order = g.random.sample(range(g.devices), g.devices)
     return tuple(tuple(order[n : n + size]) for n in range(0, g.devices, size))
 
@@ -30,6 +30,8 @@ def collectives(g: Generator) -> None:
     parts[d] //= size
     whole[d] *= size
     g.like("all-reduce", x, calls=[g.b.reducer(g.pick(EXTREMES), dtype)], replica_groups=groups)
+    started = g.b.like("all-reduce-start", x, calls=[g.b.reducer("add", dtype)], replica_groups=groups)
+    g.like("all-reduce-done", started)
     g.add("all-gather", dtype, whole, [x], replica_groups=groups, dimensions=(d,))
     g.add("reduce-scatter", dtype, parts, [x], calls=[g.b.reducer(g.pick(EXTREMES), dtype)], replica_groups=groups, dimensions=(d,))
     g.add("all-to-all", dtype, dims, [x], replica_groups=groups, dimensions=(d,))
@@ -49,11 +51,13 @@ def calls(g: Generator) -> None:
     dtype, dims = g.pick((*INTEGERS, *WIDE)), g.dims()
     inner = g.b.computation(g.name("callee"))
     a, c = inner.parameter(dtype, dims), inner.parameter(dtype, dims)
+    opcode, more = g.pick((("call", {}), ("fusion", {"kind": "kLoop"})))
     g.add(
-        "call",
+        opcode,
         dtype,
         dims,
         [g.value(dtype, dims), g.value(dtype, dims)],
+        **more,
         calls=[inner.end(inner.like("maximum", inner.like("add", a, c), a))],
     )
 
@@ -87,6 +91,7 @@ def loops(g: Generator) -> None:
 
 def barriers(g: Generator) -> None:
     x, y = any_array(g), any_array(g)
+    g.add("add-dependency", g.b.shape(x), (), [x, g.b.add("after-all", Shape("token"))])
     g.parts(g.b.add("opt-barrier", Shape("tuple", (), (g.b.shape(x), g.b.shape(y))), (), [g.b.tuple(x, y)]))
 
 

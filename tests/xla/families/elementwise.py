@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import COMPLEX_OF, DTYPES
-from tests.xla.generator import COMPLEX, FLOATS, INTEGERS, WIDE
+from tests.xla.generator import COMPLEX, FLOATS, INTEGERS, WIDE, finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +60,24 @@ def logic(g: Generator) -> None:
     for opcode in ("and", "or", "xor"):
         g.like(opcode, g.value("pred", dims), g.value("pred", dims))
     g.like("not", g.value("pred", dims))
+    g.like(g.pick(("add", "multiply", "maximum", "minimum")), g.value("pred", dims), g.value("pred", dims))
+
+
+def narrow(g: Generator) -> None:
+    """Integers of four bits."""
+    dtype, dims = g.pick(("s4", "u4")), g.dims()
+    for opcode in g.random.sample(("add", "subtract", "multiply", "maximum", "minimum", "and", "xor"), 3):
+        g.like(opcode, g.value(dtype, dims), g.value(dtype, dims))
+    g.add("convert", g.pick((*INTEGERS, *WIDE)), dims, [g.value(dtype, dims)])
+    g.add("convert", dtype, dims, [g.value(g.pick(INTEGERS), dims)])
 
 
 def complex_numbers(g: Generator) -> None:
     part, dims = g.pick(WIDE), g.dims()
     x = g.add("complex", COMPLEX_OF[part], dims, [g.value(part, dims), g.value(part, dims)])
     y = g.value(COMPLEX_OF[part], dims)
-    g.like(g.pick(("add", "subtract", "multiply")), x, y)
+    g.like(g.pick(("add", "subtract", "multiply", "divide")), x, y)
+    g.like("exponential", x)
     g.like("negate", x)
     for opcode in ("real", "imag", "abs"):
         g.add(opcode, part, dims, [y])
@@ -95,6 +106,8 @@ def conversion(g: Generator) -> None:
         source, target = (g.pick((*INTEGERS, *FLOATS, "pred")) for _ in range(2))
         g.add("convert", target, dims, [g.value(source, dims)])
     x = g.value("f32", dims)
+    noise = g.parameter(g.data("u32", dims), "u32")
+    g.add("stochastic-convert", "s32", dims, [g.parameter(finite(g.data("f32", dims)), "f32"), noise])
     g.add("reduce-precision", "f32", dims, [x], exponent_bits=g.pick((5, 8)), mantissa_bits=g.pick((3, 7, 10)))
 
 
@@ -115,6 +128,7 @@ STEPS: tuple[Callable[[Generator], None], ...] = (
     float_binary,
     integer_binary,
     logic,
+    narrow,
     complex_numbers,
     comparison,
     selection,

@@ -132,6 +132,16 @@ def sorts(g: Generator) -> None:
         g.parts(result)
 
 
+def tops(g: Generator) -> None:
+    """The greatest or least of each row, in XLA's own opcode and as its custom call."""
+    dtype, dims = g.pick(("s32", *WIDE)), g.dims(1, 2)
+    k = g.size(1, dims[-1])
+    shape = Shape("tuple", (), (Shape(dtype, (*dims[:-1], k)), Shape("s32", (*dims[:-1], k))))
+    x = g.parameter(finite(g.data(dtype, dims)) if dtype in WIDE else g.data(dtype, dims), dtype)
+    g.parts(g.add("topk", shape, (), [x], k=k, largest=True))
+    g.add("get-dimension-size", "s32", (), [x], dimensions=(len(dims) - 1,))
+
+
 STEPS: tuple[Callable[[Generator], None], ...] = (
     broadcasts,
     reshapes,
@@ -143,4 +153,5 @@ STEPS: tuple[Callable[[Generator], None], ...] = (
     gathers,
     scatters,
     sorts,
+    tops,
 )
