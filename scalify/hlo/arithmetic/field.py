@@ -51,9 +51,19 @@ def special(x: Array) -> Array:
     return found
 
 
+def regular(*operands: Array) -> bool:
+    """Whether all are elements of the field."""
+    return not any(x.size and x.max() >= np.uint64(_CODES) for x in operands)
+
+
+def _elements(x: Array) -> Array:
+    """Zero in place of what is no element."""
+    return x if regular(x) else np.where(special(x), np.uint64(0), x)
+
+
 def _fixed(x: Array) -> Array:
     """Elements in units of 2^-10, as centred integers; only those below ``_SMALL`` are read as numbers."""
-    return prime.centred(prime.scaled(x, _FRACTION))
+    return prime.centred(prime.scaled(_elements(x), _FRACTION))
 
 
 class Field(Paired):
@@ -86,12 +96,22 @@ class Field(Paired):
         return prime.reduced(hashing.combined(hashing.key(self.seed, opcode), operands))
 
     def _reduce(self, opcode: str, x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
-        if opcode != "add" or dtype.is_complex or special(x).any():
+        if opcode in ("maximum", "minimum"):
+            return self._extreme(x, axes, greatest=opcode == "maximum")
+        if opcode != "add" or dtype.is_complex or not regular(x):
             return super()._reduce(opcode, x, axes, dtype)
         return prime.total(x, axes)
 
+    def _extreme(self, x: Array, axes: tuple[int, ...], *, greatest: bool) -> Array:
+        """By the keys, which are computed once. NaN wins either way."""
+        kept = [a for a in range(x.ndim) if a not in axes]
+        flat = x.transpose(*kept, *axes).reshape(*(x.shape[a] for a in kept), -1)
+        keys = self.key(flat)
+        place = (keys if greatest else np.where(flat == NAN, _TOP + 1, -keys)).argmax(axis=-1)
+        return np.take_along_axis(flat, place[..., None], axis=-1)[..., 0]
+
     def _float_matmul(self, a: Array, b: Array, dtype: DType) -> Array:
-        if not special(a).any() and not special(b).any():
+        if regular(a, b):
             return prime.matmul(a, b)
         result = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), np.uint64)
         for k in range(a.shape[-1]):
@@ -112,7 +132,10 @@ class Field(Paired):
     # -- order -----------------------------------------------------------------------------------------------------------
     def key(self, x: Array) -> Array:
         """The place of each element in the order, an injection into int64."""
-        number = _fixed(np.where(special(x), np.uint64(0), x))
+        return prime.in_pieces(self._key, x)
+
+    def _key(self, x: Array) -> Array:
+        number = _fixed(x)
         small = np.abs(number) < _SMALL
         half = np.int64(1 << 60)
         random = _scrambled(x, hashing.key(self.seed, "order")).astype(np.int64) - half
@@ -143,7 +166,7 @@ class Field(Paired):
         """Small multiples of 2^-10 truncate; the integer part of another element is uninterpreted."""
         low, high = target.minimum or 0, target.maximum or 0
         holder = integers.storage(target.name)
-        number = _fixed(np.where(special(x), np.uint64(0), x))
+        number = _fixed(x)
         small = np.abs(number) < _SMALL
         rest = np.clip(np.where(number < 0, -(-number >> _FRACTION), number >> _FRACTION), max(low, -_SMALL), min(high, _SMALL))
         ends = np.where(x == NAN, holder.type(0), np.where(x == INF, holder.type(high), holder.type(low)))
@@ -189,11 +212,11 @@ def _with_landmarks(x: Array, number: Array, small: Array) -> tuple[Array, Array
 # -- functions -------------------------------------------------------------------------------------------------------------
 def _beside_infinity(domain: Field, opcode: str, operands: Sequence[Array], finite: Array) -> Array:
     """``finite`` where all operands are elements, what IEEE gives where one is not."""
+    if regular(*operands):
+        return finite
     odd = np.asarray(False)
     for x in operands:
         odd = odd | special(x)
-    if not odd.any():
-        return finite
     rough = [np.where(x == INF, np.inf, np.where(x == NEGATIVE_INF, -np.inf, np.where(x == NAN, np.nan, domain.sign(x)))) for x in operands]
     model = Real().apply(opcode, rough, "f64")
     return np.where(odd, domain.encode(model, "f64"), finite)
@@ -203,14 +226,13 @@ def _plain(opcode: str, function: Callable[..., Array]) -> Callable[..., Array]:
     """A function of elements, extended to infinities."""
 
     def extended(domain: Field, *operands: Array) -> Array:
-        elements = [np.where(special(x), np.uint64(0), x) for x in operands]
-        return _beside_infinity(domain, opcode, operands, function(*elements))
+        return _beside_infinity(domain, opcode, operands, function(*map(_elements, operands)))
 
     return extended
 
 
 def _divide(domain: Field, a: Array, b: Array) -> Array:
-    quotient = prime.multiply(np.where(special(a), np.uint64(0), a), prime.inverse(np.where(special(b), np.uint64(0), b)))
+    quotient = prime.multiply(_elements(a), prime.inverse(_elements(b)))
     zero = b == 0
     if zero.any():
         signs = domain.sign(a)
@@ -237,7 +259,7 @@ def _numbers(opcode: str, function: Callable[[Array], Array]) -> Callable[..., A
     """A rounding to integers: of multiples of 2^-10 by ``function`` of that unit, else uninterpreted."""
 
     def rounded(domain: Field, x: Array) -> Array:
-        number = _fixed(np.where(special(x), np.uint64(0), x))
+        number = _fixed(x)
         small = np.abs(number) < _SMALL
         result = prime.from_integers(function(np.where(small, number, 0)) >> _FRACTION)
         if not (small | special(x)).all():
@@ -280,7 +302,7 @@ def _sign(domain: Field, x: Array) -> Array:
 
 def _remainder(domain: Field, a: Array, b: Array) -> Array:
     """Of multiples of 2^-10, else uninterpreted."""
-    x, y = (_fixed(np.where(special(v), np.uint64(0), v)) for v in (a, b))
+    x, y = (_fixed(v) for v in (a, b))
     small = (np.abs(x) < _SMALL) & (np.abs(y) < _SMALL)
     result = prime.scaled(prime.from_integers(np.fmod(np.where(small, x, 0), np.where(small & (y != 0), y, 1))), -_FRACTION)
     if not (small | special(a) | special(b)).all():
@@ -295,7 +317,7 @@ _MOST_EXPONENT = 64
 def _power(domain: Field, a: Array, b: Array) -> Array:
     """By multiplication for small integers, by the root for halves, else uninterpreted."""
     a, b = np.broadcast_arrays(a, b)
-    double = np.where(special(b), 0, prime.centred(prime.scaled(np.where(special(b), np.uint64(0), b), 1)))
+    double = np.where(special(b), 0, prime.centred(prime.scaled(_elements(b), 1)))
     small = (np.abs(double) <= 2 * _MOST_EXPONENT) & ~special(b)
     result = a if small.all() else _beside_infinity(domain, "power", (a, b), domain.uninterpreted("power", a, b))
     for exponent in np.unique(double[small]).tolist():
@@ -307,7 +329,7 @@ def _power(domain: Field, a: Array, b: Array) -> Array:
 def _small_power(domain: Field, a: Array, double: int) -> Array:
     base = a if double % 2 == 0 else domain.apply("sqrt", [a], "f64")
     count = abs(double) // 2 if double % 2 == 0 else abs(double)
-    result = prime.power(np.where(special(base), np.uint64(0), base), count)
+    result = prime.power(_elements(base), count)
     if special(base).any():
         result = _beside_infinity(domain, "power", (base, domain.encode(np.full(a.shape, float(count)), "f64")), result)
     return result if double >= 0 else domain.apply("divide", [domain.number(1, "f64"), result], "f64")

@@ -7,10 +7,13 @@ run in floating point on limbs of 21 bits: sums of 2^11 products of two limbs st
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Residues: TypeAlias = npt.NDArray[np.uint64]
 
@@ -21,6 +24,7 @@ P = (1 << BITS) - FOLD
 _P = np.uint64(P)
 _MASK = np.uint64((1 << BITS) - 1)
 _EXPONENTS = 1200
+_PIECE = 1 << 14
 _POWERS = np.array([pow(2, e, P) for e in range(-_EXPONENTS, _EXPONENTS)], np.uint64)
 _LIMB = 21
 _BLOCK = 1 << 11
@@ -54,6 +58,21 @@ def subtract(a: Residues, b: Residues) -> Residues:
 
 
 def multiply(a: Residues, b: Residues) -> Residues:
+    """``a * b``."""
+    return in_pieces(_multiply, a, b)
+
+
+def in_pieces(function: Callable[..., npt.NDArray[Any]], *operands: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A function of elements that takes many passes, on pieces that stay in the processor's cache."""
+    if max(x.size for x in operands) <= _PIECE:
+        return function(*operands)
+    spread = np.broadcast_arrays(*operands)
+    flat = [x.reshape(-1) for x in spread]
+    pieces = [function(*(x[start : start + _PIECE] for x in flat)) for start in range(0, flat[0].size, _PIECE)]
+    return np.concatenate(pieces).reshape(spread[0].shape)
+
+
+def _multiply(a: Residues, b: Residues) -> Residues:
     """Schoolbook on halves of 32 and 29 bits; the part above 2^61 is folded twice."""
     mask = u(0xFFFFFFFF)
     a0, a1, b0, b1 = a & mask, a >> u(32), b & mask, b >> u(32)
@@ -118,10 +137,10 @@ def matmul(a: Residues, b: Residues) -> Residues:
 def _block(a: Residues, b: Residues) -> Any:
     left, right = _limbs(a), _limbs(b)
     result: Any = np.zeros(1, np.uint64)
-    for i, x in enumerate(left):
-        for j, y in enumerate(right):
-            product = np.matmul(x, y).astype(np.uint64)
-            result = add(result, scaled(product, _LIMB * (i + j)))
+    for weight in range(5):
+        # At most three products below 2^53.
+        products = [np.matmul(left[i], right[weight - i]).astype(np.uint64) for i in range(3) if 0 <= weight - i < 3]
+        result = add(result, scaled(np.add.reduce(products), _LIMB * weight))
     return result
 
 

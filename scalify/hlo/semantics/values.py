@@ -53,7 +53,7 @@ Place: TypeAlias = tuple[int, str, int]
 class Budget:
     """Limits that end a run with :class:`OverBudget` before memory is allocated or time spent.
 
-    ``elements`` bounds any one value or temporary (all lanes together), ``live`` all values that are held at once; ``operations`` bounds
+    ``elements`` bounds any one value or temporary (all lanes together; an element counts for several in a domain that holds large ones), ``live`` all values that are held at once; ``operations`` bounds
     the element operations of the whole run, where each executed instruction counts at least ``OVERHEAD`` and each element operation the
     domain's cost; ``depth`` bounds nested calls.
     """
@@ -148,7 +148,7 @@ class Machine:
 
     def charge(self, operations: int, elements: int = 0) -> None:
         """Counts work before it is done. :raises OverBudget: too much."""
-        self.meter.charge(operations * self.domain.cost, elements)
+        self.meter.charge(operations * self.domain.cost, elements * max(1, self.domain.cost // 8))
 
 
 @dataclass(frozen=True)
