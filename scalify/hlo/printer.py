@@ -168,7 +168,7 @@ class _Printer:
             return [f"{key}={name}" for key, name in zip(keys, names, strict=True)]
         if i.opcode in _CALLS_ONE and len(names) == 1:
             return [f"calls={names[0]}"]
-        if i.opcode == "conditional" and computation.instructions[i.operands[0]].shape.dtype == "pred" and len(names) == 2:
+        if i.opcode == "conditional" and len(names) == 2 and _selector(computation, i) == "pred":
             # XLA's parser takes a list of branches only with a number.
             return [f"true_computation={names[0]}", f"false_computation={names[1]}"]
         if len(names) == 1 and i.opcode not in _CALL_LISTS:
@@ -199,6 +199,11 @@ def _partitioner_shardings(module: Module) -> dict[str, str]:
     if module.output_sharding is not None:
         shardings["spmd_output_sharding"] = write_sharding(module.output_sharding)
     return shardings
+
+
+def _selector(computation: Computation, i: Instruction) -> str:
+    """The type of what chooses a branch."""
+    return computation.instructions[i.operands[0]].shape.dtype if i.operands else ""
 
 
 def _name(name: str) -> str:

@@ -242,3 +242,16 @@ def test_called_computations_keep_their_order(opcode: str, count: int) -> None:
     defaults: dict[str, Any] = {"window": ()} if opcode == "select-and-scatter" else {}
     module = b.build(b.add(opcode, "f32", (), [b.parameter("f32")], calls=called, **defaults))
     assert_same_module(parse(to_text(module), "x"), module)
+
+
+def test_branches_of_a_predicate_are_named_as_xla_wants_them() -> None:
+    b = Builder()
+    called = []
+    for name in ("on_true", "on_false"):
+        inner = b.computation(name)
+        called.append(inner.end(inner.parameter("f32")))
+    x, chooser = b.parameter("f32"), b.parameter("pred")
+    module = b.build(b.add("conditional", "f32", (), [chooser, x, x], calls=called))
+    text = to_text(module)
+    assert "true_computation=%on_true, false_computation=%on_false" in text
+    assert_same_module(parse(text, "x"), module)

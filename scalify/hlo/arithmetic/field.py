@@ -8,14 +8,16 @@ does not divide. Ring operations and division are those of the field. The rest i
   (``rsqrt = 1 / sqrt``, ``logistic = 1 / (1 + exp(-x))``, ``tanh``, ``tan``, ``sinh``, ``cosh``, ``expm1``, ``log1p``, integer powers), as do values at
   0 and 1. No other law of theirs holds, neither ``exp(a + b) = exp(a) exp(b)`` nor ``sqrt(x)^2 = x``;
 - the order is a total order on the elements in which multiples of 2^-10 below 2^22 lie as they do among the reals, all others lie around
-  them at random, and the usual masks (powers of ten from 10^8, the largest finite floats) lie outside of these. So extremes are associative, commutative and idempotent, sorting sorts, and counters, positions and masks work as they
-  should; but the order does not respect addition or multiplication (``a < b`` says nothing of ``a + c < b + c``);
+  them at random, and the usual masks (powers of ten from 10^8, the largest finite floats) lie outside of these. So extremes are
+  associative, commutative and idempotent, sorting sorts, and counters, positions and masks work as they should; but the order does not
+  respect addition or multiplication (``a < b`` says nothing of ``a + c < b + c``);
 - infinities and NaN are codes outside the field with the arithmetic of IEEE, where the sign of an element is that of the order.
 
 What a verdict may lean on. *Equal in the field*: evidence that the graphs are equal, for ring expressions up to degree / P per element;
-never a proof. *Different in the field*: if :attr:`Field.arbitrary` is empty only ring operations were used, and the graphs differ over
-the rationals (on the same inputs, if no divisor vanishes there). Otherwise they differ for functions and an order that may not be the real ones: a
-suspicion that exact or floating-point execution must confirm.
+never a proof. *Different in the field*: if :attr:`Field.arbitrary` is empty, only ring operations and comparisons of known numbers were used, and
+the graphs differ over the rationals on the same inputs (short of a divisor or a compared number that is a multiple of P, which only a graph
+made for it has). Otherwise they differ for functions and an order that may not be the real ones: a suspicion that exact or floating-point
+execution must confirm.
 """
 
 from __future__ import annotations
