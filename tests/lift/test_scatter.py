@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalify.lift.pair import claimed, lift_pair
+from scalify.relation.parse import parse
+from scalify.relation.resolve import resolve
 from tests.lift.support import Outcome, check
 from tests.support.builder import Builder
+
+if TYPE_CHECKING:
+    from scalify.hlo.module import Module
 
 CACHE, NEW, INDEX = (4, 3, 5), (2, 3), (2, 3)
 Component = Callable[[Builder, int, int], int]
@@ -70,3 +76,40 @@ def test_a_sum_of_two_positions_does_not_tell_them() -> None:
     both: Component = lambda b, r, p: b.like("add", iota(b, 0), iota(b, 1))  # noqa: E731
     met = written([both, both, lambda b, r, p: wide(b, r)], opaque=True)
     assert [name for name in met.opaque if name.startswith("scatter")]
+
+
+def test_a_slice_along_a_window_is_scattered_alone() -> None:
+    """Where updates may meet, the columns of a cache are still independent: devices that hold some of them agree with one that holds all."""
+    assert _columns(window=True)
+    assert not _columns(window=True, moved=True)  # another index
+    assert not _columns(window=False)  # the scattered dimension itself is cut: no device knows what the others drop
+
+
+def _columns(*, window: bool, moved: bool = False) -> bool:
+    """Whether a cache that is cut over two devices, by columns or by rows, is proved to be what one device writes."""
+    baseline, distributed = _writer("baseline", (8, 6), (3, 6)), _writer("d", (8, 3) if window else (4, 6), (3, 3 if window else 6), moved)
+    cut = "[null, tp]" if window else "[tp]"
+    update = f"{{baseline: 2, distributed: 2{', spec: [null, tp]' if window else ''}}}"
+    text = f"""version: 1
+mesh: {{tp: 2}}
+inputs:
+  - {{baseline: 0, distributed: 0, spec: {cut}}}
+  - {{baseline: 1, distributed: 1}}
+  - {update}
+outputs:
+  - {{baseline: 0, distributed: 0, spec: {cut}}}
+"""
+    pair = lift_pair(baseline, [distributed], resolve(parse(text, "r.yaml"), baseline, [distributed]))
+    return all(expected.views == actual.views for expected, actual in (claimed(pair, claim) for claim in pair.claims))
+
+
+def _writer(name: str, cache: tuple[int, ...], new: tuple[int, ...], moved: bool = False) -> Module:
+    b = Builder(name)
+    operand, rows, update = b.parameter("f32", cache), b.parameter("s32", (3, 1)), b.parameter("f32", new)
+    if moved:
+        rows = b.like("add", rows, b.broadcast(b.constant("s32", 1), (3, 1)))
+    inner = b.computation("second")
+    inner.parameter("f32")
+    inner.end(inner.parameter("f32"))
+    dims: dict[str, Any] = {"update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,)}
+    return b.build(b.add("scatter", "f32", cache, [operand, rows, update], calls=["second"], index_vector_dim=1, **dims))

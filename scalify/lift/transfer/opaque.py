@@ -287,6 +287,22 @@ def variadic_reduce(lifter: Lifter, operation: Operation) -> list[Value]:
     return call(lifter, operation, Batch([kept] * count + [{} for _ in range(count)]), tuple(dims))
 
 
+def _scatter(lifter: Lifter, operation: Operation) -> list[Value]:
+    """A scatter whose windows cover whole dimensions does to each slice along them the same thing, whatever its indices are.
+
+    Where two updates meet, the order in which they are applied is the implementation's choice; it is taken to depend on the indices
+    alone (as ties of an unstable sort are taken to be broken alike for equal operands), so a slice of the result is a function of
+    the indices and of that slice of the operand and of the updates. A dimension that the indices address, or that a window covers in part, is no batch.
+    """
+    a = operation.instruction.attributes
+    sizes = lifter.program.shapes[operation.operands[0]].dims
+    updates = lifter.program.shapes[operation.operands[2]].dims
+    hidden = {*a["inserted_window_dims"], *a["input_batching_dims"]}
+    window = dict(zip([d for d in range(len(sizes)) if d not in hidden], a["update_window_dims"], strict=True))
+    free = {d: w for d, w in window.items() if d not in a["scatter_dims_to_operand_dims"] and updates[w] == sizes[d]}
+    return call(lifter, operation, Batch([{d: d for d in free}, {}, {w: d for d, w in free.items()}]))
+
+
 def fallback(lifter: Lifter, operation: Operation) -> list[Value]:
     """An operation that its transfer function could not lift, as a function of its operands. :raises Unsupported: it is not one."""
     if operation.opcode in COLLECTIVE:
@@ -297,4 +313,6 @@ def fallback(lifter: Lifter, operation: Operation) -> list[Value]:
         return variadic_reduce(lifter, operation)
     if operation.opcode == "reduce-window":
         return _reduce_window(lifter, operation)
+    if operation.opcode == "scatter" and len(operation.results) == 1:
+        return _scatter(lifter, operation)
     return whole(lifter, operation)
