@@ -7,7 +7,9 @@ communicate, draw random numbers or keep state, and only somebody who knows it c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from scalify.hlo.module import Computation, Instruction, Module, Shape
 from scalify.hlo.semantics.custom_calls import BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,22 @@ class Choice:
 Semantics = Single | Choice
 
 
+Writing = Callable[[Instruction, tuple[Shape, ...]], Body]
+
+
 @dataclass(frozen=True)
 class Registry:
-    """Semantics by target; an entry of ``more`` replaces one of the same target."""
+    """Semantics by target; an entry of ``more`` replaces one of the same target.
+
+    ``opcodes`` are HLO's own composite operations, each with the function that writes it out for an instruction and the shapes of its operands
+    (:raises Refused: it stays as it is).
+    """
 
     entries: Mapping[str, Semantics] = field(default_factory=dict)
+    opcodes: Mapping[str, Writing] = field(default_factory=dict)
 
     def extended(self, more: Mapping[str, Semantics]) -> Registry:
-        return Registry(MappingProxyType({**self.entries, **more}))
+        return replace(self, entries=MappingProxyType({**self.entries, **more}))
 
 
 def batch_of(instruction: Instruction) -> Sequence[Pairs] | None:
@@ -108,11 +118,12 @@ _REFUSED = "custom call: refused"
 
 
 def expand(module: Module, registry: Registry) -> Module:
-    """The module with identities and decompositions in place of custom calls. Positions, names and locations stay.
+    """The module with identities and decompositions in place of custom calls and composite operations. Positions, names and locations stay.
 
     Instructions of a decomposition carry the name and the location of the call that they stand for.
     """
-    if not any(i.opcode == "custom-call" for c in module.computations.values() for i in c.instructions):
+    written = {"custom-call", *registry.opcodes}
+    if not any(i.opcode in written for c in module.computations.values() for i in c.instructions):
         return module
     return _Expansion(module, registry).result()
 
@@ -128,12 +139,21 @@ class _Expansion:
         return replace(self.module, computations={**self.added, **computations})
 
     def _computation(self, computation: Computation) -> Computation:
-        if not any(i.opcode == "custom-call" for i in computation.instructions):
-            return computation
         rows = computation.instructions
-        shapes = [i.shape for i in rows]
-        changed = [self._call(i, tuple([shapes[o] for o in i.operands])) if i.opcode == "custom-call" else i for i in rows]
-        return replace(computation, instructions=tuple(changed))
+        changed = tuple([self._instruction(i, rows) for i in rows])
+        return computation if all(map(is_, changed, rows)) else replace(computation, instructions=changed)
+
+    def _instruction(self, instruction: Instruction, rows: Sequence[Instruction]) -> Instruction:
+        writing = self.registry.opcodes.get(instruction.opcode)
+        if instruction.opcode != "custom-call" and writing is None:
+            return instruction
+        operands = tuple([rows[o].shape for o in instruction.operands])
+        if writing is None:
+            return self._call(instruction, operands)
+        try:
+            return self._inlined(instruction, writing(instruction, operands))
+        except Refused:
+            return instruction
 
     def _call(self, instruction: Instruction, operands: tuple[Shape, ...]) -> Instruction:
         a = instruction.attributes

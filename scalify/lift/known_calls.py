@@ -1,4 +1,4 @@
-"""The custom calls that Scalify knows.
+"""The custom calls that Scalify knows, and the composite operations that it writes out.
 
 Sources: XLA's sharding custom calls (identities on each device once partitioned), XLA's ``TopK``, and the targets that Transformers NeuronX,
 torch-neuronx and NeuronX Distributed emit, with operands and ``backend_config`` as these frameworks write them.
@@ -6,7 +6,7 @@ torch-neuronx and NeuronX Distributed emit, with operands and ``backend_config``
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import pi, prod, sqrt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -226,6 +226,37 @@ def _arg_extreme(call: Call, direction: str, sign: int) -> Body:
     return b.body(b.add("get-tuple-element", call.shape, both, index=1))
 
 
+def _batch_norm_training(instruction: Instruction, operands: tuple[Shape, ...]) -> Body:
+    """``(x - mean) * rsqrt(variance + epsilon) * scale + offset`` with the mean and the (biased) variance, over all dimensions but the feature's.
+
+    Source: XLA's operation semantics. Frameworks write layer normalisation with it, rows as features.
+    """
+    shape = operands[0]
+    if 0 in shape.dims:
+        raise Refused("a mean of no elements")
+    b = _Builder(Call("", "", instruction.shape, operands))
+    x, scale, offset = b.parameters
+    feature = instruction.attributes["feature_index"]
+    mean = _mean(b, x, feature)
+    centred = b.like("subtract", x, b.spread(mean, shape, feature))
+    variance = _mean(b, b.like("multiply", centred, centred), feature)
+    factor = b.like("rsqrt", b.like("add", variance, b.filled(instruction.attributes["epsilon"], b.rows[variance].shape)))
+    normal = b.like("multiply", centred, b.spread(factor, shape, feature))
+    scaled = b.like("multiply", normal, b.spread(scale, shape, feature))
+    result = b.like("add", scaled, b.spread(offset, shape, feature))
+    return b.body(b.add("tuple", instruction.shape, result, mean, variance))
+
+
+def _mean(b: _Builder, value: int, feature: int) -> int:
+    """The mean over all dimensions but one."""
+    shape = b.rows[value].shape
+    for d in reversed(range(shape.rank)):
+        if d != feature:
+            value = b.reduce("add", value, d, 0.0)
+    count = prod(shape.dims[d] for d in range(shape.rank) if d != feature)
+    return b.like("divide", value, b.filled(count, b.rows[value].shape))
+
+
 _IDENTITIES = (
     "Sharding",
     "SPMDFullToShardShape",
@@ -251,4 +282,4 @@ _BUILT_IN: dict[str, Semantics] = {
     "AwsNeuronArgMin": Decomposition(_arg_min),
 }
 
-BUILT_IN = Registry(MappingProxyType(_BUILT_IN))
+BUILT_IN = Registry(MappingProxyType(_BUILT_IN), MappingProxyType({"batch-norm-training": _batch_norm_training}))

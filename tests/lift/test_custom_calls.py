@@ -79,6 +79,46 @@ def test_opaque_calls_agree_with_themselves_only_along_their_batch() -> None:
     assert check(b, [RNG.standard_normal((4, 3, 8))], {"dp": 2}, [("dp",)], opaque=True).checked == 5
 
 
+# -- composite operations ------------------------------------------------------------------------------------------------
+def batch_norm(dims: tuple[int, ...], feature: int, epsilon: float = 1e-5, order: tuple[int, ...] | None = None) -> Module:
+    """Layer normalisation as frameworks write it: the rows are the features; ``order`` transposes the operand first."""
+    b = Builder()
+    p = b.parameter("f32", dims)
+    if order is not None:
+        dims = tuple(dims[d] for d in order)
+        p = b.add("transpose", "f32", dims, [p], dimensions=order)
+    kept = (dims[feature],)
+    ones, zeros = b.broadcast(b.constant("f32", 1.0), kept), b.broadcast(b.constant("f32", 0.0), kept)
+    shape = Shape("tuple", (), (Shape("f32", dims), Shape("f32", kept), Shape("f32", kept)))
+    norm = b.add("batch-norm-training", shape, (), [p, ones, zeros], feature_index=feature, epsilon=epsilon)
+    found = b.get(norm, 0)
+    return b.build(found if order is None else b.add("transpose", "f32", [dims[d] for d in order], [found], dimensions=order))
+
+
+@pytest.mark.parametrize("feature", [0, 1, 2])
+@pytest.mark.parametrize("spec", [(), ("tp",), (None, None, "tp")])
+def test_batch_norm_training(feature: int, spec: tuple[str | None, ...]) -> None:
+    x = RNG.standard_normal((4, 3, 6))
+    b = Builder()
+    dims = tuple(n // 2 if spec[d : d + 1] == ("tp",) else n for d, n in enumerate(x.shape))
+    p = b.parameter("f32", dims)
+    kept = (dims[feature],)
+    scale, offset = b.parameter("f32", kept), b.parameter("f32", kept)
+    shape = Shape("tuple", (), (Shape("f32", dims), Shape("f32", kept), Shape("f32", kept)))
+    norm = b.add("batch-norm-training", shape, (), [p, scale, offset], feature_index=feature, epsilon=0.25)
+    [b.get(norm, k) for k in range(3)]
+    vectors = [RNG.standard_normal(kept), RNG.standard_normal(kept)]
+    assert not check(b, [x, *vectors], {"tp": 2}, [spec, (), ()]).opaque
+
+
+def test_a_norm_of_rows_is_one_of_transposed_columns() -> None:
+    assert proved(batch_norm((4, 6), 0), batch_norm((4, 6), 1, order=(1, 0)), "[]", "[]")
+    assert proved(batch_norm((4, 6), 0), batch_norm((2, 6), 0), "[tp]", "[tp]")
+    assert not proved(batch_norm((4, 6), 0), batch_norm((4, 6), 1), "[]", "[]"), "a norm over the other dimension"
+    assert not proved(batch_norm((4, 6), 1), batch_norm((2, 6), 1), "[tp]", "[tp]"), "the mean of a device's part is not the mean"
+    assert not proved(batch_norm((4, 6), 0), batch_norm((4, 6), 0, epsilon=1e-3), "[]", "[]"), "another epsilon"
+
+
 # -- equal and different programs --------------------------------------------------------------------------------------------
 def proved(baseline: Module, distributed: Module, cut: str, result: str, registry: Registry = BUILT_IN) -> bool:
     text = (
