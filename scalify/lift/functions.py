@@ -193,6 +193,10 @@ def _clamp_node(store: Store, view: View, low: End, high: End) -> View:
             return store.constant(high)
     elif low is not None and low <= 0 and view.term.positive and view.coef > 0:
         low = None
+    if view.term.kind == "mul" and is_integer(view):  # a value behind conditions that keep it within the ends
+        one = store.constant(1)
+        low = None if low is not None and at_least_zero(store, combine(store, ((1, view),), -low)) == one else low
+        high = None if high is not None and at_least_zero(store, combine(store, ((-1, view),), high)) == one else high
     if low is None and high is None:
         return view
     coef, term, at = view
@@ -212,6 +216,10 @@ def _clip(value: Number, low: End, high: End) -> Number:
 
 
 # -- select ------------------------------------------------------------------------------------------------------------
+#: set by scalify.lift.guards: a value where a condition holds, in simpler form
+assuming: list[Callable[[Store, View, View], View]] = []
+
+
 def select(store: Store, condition: View, yes: View, no: View) -> View:
     """``yes`` where the 0/1 condition holds, else ``no``.
 
@@ -233,6 +241,9 @@ def select(store: Store, condition: View, yes: View, no: View) -> View:
             return product.times(store, product.complement(store, condition), no)
         if (yes.term is store.one and no.term is store.one) or (is_boolean(yes) and is_boolean(no)):
             return _linear_select(store, condition, yes, no)
+        changed = _change(store, condition, yes, no)
+        if changed is not None:
+            return changed
     merged = _nested_select(store, condition, yes, no) or _common_factors(store, condition, yes, no)
     return merged if merged is not None else function(store, "select", [condition, yes, no])
 
@@ -253,6 +264,17 @@ def _linear_select(store: Store, condition: View, yes: View, no: View) -> View:
         return combine(store, ((1, product.times(store, condition, subtract(store, yes, no))),), no.coef)
     first = product.times(store, condition, yes)
     return combine(store, ((1, first), (1, product.times(store, product.complement(store, condition), no))))
+
+
+def _change(store: Store, condition: View, yes: View, no: View) -> View | None:
+    """``select(p, x + d, x) = x + p d`` where all of x cancels, under p: an element that is overwritten by itself plus something."""
+    if not assuming or not store.laws.guards:
+        return None
+    difference = subtract(store, assuming[0](store, yes, condition), no)
+    kept, _ = form(no)
+    if not kept or not kept.keys().isdisjoint(form(difference)[0]):
+        return None
+    return combine(store, ((1, no), (1, product.times(store, condition, difference))))
 
 
 def _unnegated(store: Store, condition: View) -> View | None:

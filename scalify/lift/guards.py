@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scalify.lift import product
+from scalify.lift import functions, product
 from scalify.lift.compare import at_least_zero, compare, equals_zero
 from scalify.lift.einsum import total
 from scalify.lift.instance import child
 from scalify.lift.linear import combine, form, negate, scale, subtract
-from scalify.lift.terms import BOUND, Index, Number, Store, Term, View, bounds, is_integer, number, quotient
+from scalify.lift.terms import BOUND, Index, Number, Store, Term, View, absolute, bounds, is_integer, number, quotient
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from scalify.lift.product import Factor
 
 MOST_FACTORS = 24
@@ -283,40 +285,55 @@ def _resolve_product(store: Store, factors: list[Factor], others: list[Fact]) ->
 
 
 def _resolve_look_up(store: Store, term: Term, at: tuple[int, ...], others: list[Fact]) -> View | None:
-    """``sum_t [t = x] f(t)`` is ``f(v)`` where ``v = x`` is known for a digit v with as many values as t has."""
+    """``sum_t [t = x] f(t)`` is ``f(v)`` where ``v = x`` is known for digits v with as many values as those of t have."""
     factors, sizes = term.data
     for position, (condition, _, labels) in enumerate(factors):
-        if condition.kind != "eq0" or not condition.data[0].integer:
+        if condition.kind != "eq0" or not condition.data[0].integer or not any(i >= BOUND for i in labels):
             continue
-        for bound in [i for i in labels if i >= BOUND]:
-            for fact in others:
-                slot = _same_digit(store, condition, labels, at, bound, sizes[bound - BOUND], fact)
-                if slot is not None:
-                    return _looked_up(store, term, at, position, bound, slot)
+        for fact in others:
+            slots = _same_digits(condition, labels, at, sizes, fact) if fact.kind == "eq" else None
+            if slots is not None:
+                return _looked_up(store, term, at, position, slots)
     return None
 
 
-def _same_digit(
-    store: Store, condition: Term, labels: tuple[int, ...], at: tuple[int, ...], bound: int, size: int, fact: Fact
-) -> int | None:
-    """The slot of a digit that the fact sets to the value to which the condition sets a bound label."""
-    if fact.kind != "eq" or any(i >= BOUND and i != bound for i in labels):
+def _same_digits(condition: Term, labels: tuple[int, ...], at: tuple[int, ...], sizes: Sequence[int], fact: Fact) -> dict[int, int] | None:
+    """The slots of the digits that the fact sets to the value to which the condition sets its bound labels; None when it is another value.
+
+    The bound labels must be digits, each with a stride that those below it do not reach: then no other values of them meet the condition.
+    """
+    inner, own = condition.data
+    entries, constant = form(View(1, inner, tuple([labels[i] for i in own])))
+    known, other = form(fact.form)
+    digits = {i[0]: c for (t, i), c in entries.items() if t.kind == "iota" and i[0] >= BOUND}
+    if any(s >= BOUND and (len(i) > 1 or s not in digits) for _, i in entries for s in i) or not _unique(digits, sizes):
         return None
-    for (term, slots), c in form(fact.form)[0].items():
-        if term.kind == "iota" and term.sizes == (size,) and c in (1, -1) and slots[0] not in [at[i] for i in labels if i < BOUND]:
-            slot = slots[0]
-            inner, own = condition.data
-            there = View(1, inner, tuple([slot if labels[i] == bound else at[labels[i]] for i in own]))
-            if fact.form in (there, negate(store, there)):
-                return slot
+    for sign in (1, -1):
+        slots: dict[int, int] = {}
+        for label, c in digits.items():
+            same = [i[0] for (t, i), k in known.items() if t.kind == "iota" and k == sign * c and t.sizes[0] == sizes[label - BOUND]]
+            slots.update({label: same[0]} if len(same) == 1 else {})
+        wanted = {(t, tuple([slots.get(s, -1) if s >= BOUND else at[s] for s in i])): sign * c for (t, i), c in entries.items()}
+        if len(set(slots.values())) == len(digits) and wanted == known and sign * constant == other:
+            return slots
     return None
 
 
-def _looked_up(store: Store, term: Term, at: tuple[int, ...], position: int, bound: int, slot: int) -> View:
-    """The sum with one condition left out and its bound label set to a slot."""
+def _unique(digits: Mapping[int, Number], sizes: Sequence[int]) -> bool:
+    """Whether different values of the digits give different sums."""
+    reached: Number = 0
+    for label, c in sorted(digits.items(), key=lambda entry: absolute(entry[1])):
+        if absolute(c) <= reached:
+            return False
+        reached += absolute(c) * (sizes[label - BOUND] - 1)
+    return True
+
+
+def _looked_up(store: Store, term: Term, at: tuple[int, ...], position: int, slots: Mapping[int, int]) -> View:
+    """The sum with one condition left out and its bound labels set to slots."""
     factors, sizes = term.data
-    fresh = {BOUND + j: store.fresh() for j in range(len(sizes)) if BOUND + j != bound}
-    indices: dict[int, Index] = {**dict(enumerate(at)), **fresh, bound: slot}
+    fresh = {BOUND + j: store.fresh() for j in range(len(sizes)) if BOUND + j not in slots}
+    indices: dict[int, Index] = {**dict(enumerate(at)), **fresh, **slots}
     parts = [(child(store, t, labels, indices), e) for k, (t, e, labels) in enumerate(factors) if k != position]
     return total(store, product.multiply(store, parts), {s: sizes[i - BOUND] for i, s in fresh.items()})
 
@@ -380,4 +397,36 @@ def _resolve_division(store: Store, op: str, divisor: int, view: View, others: l
     return None
 
 
+def assuming(store: Store, view: View, condition: View) -> View:
+    """The value where the condition holds: conditions that follow are left out of its products, look-ups at known positions are made."""
+    facts = [fact_of(store, f) for f in product.factors_of(condition)]
+    known = [f for f in facts if f is not None]
+    if len(known) < len(facts):
+        return view
+    for _ in range(MOST_NESTED):
+        entries, _constant = form(view)
+        found = ((key, c, _known_entry(store, *key, known)) for key, c in entries.items())
+        changed = next(((key, c, value) for key, c, value in found if value is not None), None)
+        if changed is None:
+            break
+        (term, at), c, value = changed
+        view = combine(store, ((1, view), (-c, View(1, term, at)), (c, value)))
+    return view
+
+
+def _known_entry(store: Store, term: Term, at: tuple[int, ...], known: list[Fact]) -> View | None:
+    factors = product.factors_of(View(1, term, at))
+    if any(t.boolean for t, _, _ in factors):
+        value = _resolve_product(store, factors, known)
+        if value is not None:
+            return value
+    for position, (t, exponent, slots) in enumerate(factors):
+        found = _resolve_look_up(store, t, slots, known) if t.kind == "sum" else None
+        if found is not None:
+            rest = [(View(1, u, a), e) for u, e, a in factors[:position] + factors[position + 1 :]]
+            return product.multiply(store, [(found, exponent), *rest]) if found.coef or exponent > 0 else None
+    return None
+
+
 product.simplify_guarded.append(simplify)
+functions.assuming.append(assuming)
