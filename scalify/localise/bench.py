@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scalify.errors import InputError
 from scalify.lift.pair import claimed
 from scalify.lift.terms import BUDGETS, LimitReached
+from scalify.lift.unroll import cone
 from scalify.localise.known import Known, Status
 from scalify.prove.instances import equal_by_instances
 
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 MOVEMENT = frozenset({"reshape", "transpose", "broadcast", "bitcast", "copy", "convert", "slice", "concatenate", "gather"})
 COUNTERPARTS = 6  #: baseline operations that are looked at for one of the distributed program's
 NEAR = 40  #: operations before another whose results may stand in for its operands
+COSTLY = 500  #: what an attempt counts for that reached a limit
 UNLIMITED = 1 << 30
 SHARE = 25  #: an attempt may spend this fraction of what the store allows to lifting
 TERMS = 20_000  #: new terms of one attempt
-INSTANCES = 2_000  #: new terms of one comparison instance by instance
+INSTANCES = 500  #: new terms of one comparison instance by instance
+SMALL = 64  #: terms of a value that is compared so
 
 
 class Attempt(NamedTuple):
@@ -57,7 +60,7 @@ class Bench:
         self.pair = pair
         self.known = known
         self.claims = claims
-        self.left = budget
+        self.budget = self.left = budget
         self.lifter = pair.distributed
         self.program = self.lifter.program
         self.operations = self.program.operations
@@ -71,6 +74,7 @@ class Bench:
         self.unused = [r for o in self.operations for r in o.results if r not in self.users and r not in self.program.outputs]
         self._uses = _uses(pair)
         self._answers = {v.term for c in claims for v in pair.baseline.values[c.expected].views}
+        self._horizons: dict[int, int] = {}
         self._own = len(self.program.shapes)
         self._indices = frozenset(self.program.known)
         self._reach = self._reaching()
@@ -86,6 +90,10 @@ class Bench:
                 pending.extend(self.operations[self.positions[value]].operands)
         return found
 
+    def failing(self) -> list[int]:
+        """The positions of the operations whose results the baseline does not have, as far as failing claims depend on them."""
+        return [p for p, o in enumerate(self.operations) if any(r in self._reach and self.known.status(r) is Status.NEW for r in o.results)]
+
     def close(self) -> None:
         """Forgets the values of edits."""
         self.lifter.release(self._own)
@@ -98,6 +106,19 @@ class Bench:
         """The operations that make values which the baseline does not have, of operands that it has, in whatever order and up to a factor."""
         news = {v for v in self.positions if self.known.status(v) is Status.NEW and not self.known.is_multiple(self.lifter.values[v])}
         return [o for o in self.operations if any(r in news and r in self._reach for r in o.results) and news.isdisjoint(o.operands)]
+
+    def without(self, changes: Changes) -> int:
+        """The position of the first new value behind some operations as they are: what an edit of them has to get beyond."""
+        return min(self._horizon(r) for p in changes for r in self.operations[p].results)
+
+    def _horizon(self, value: int) -> int:
+        if not self._horizons:
+            for position in range(len(self.operations) - 1, -1, -1):
+                for result in self.operations[position].results:
+                    users = self.users.get(result, ())
+                    later = min([self._horizons[r] for u in users for r in self.operations[u].results], default=len(self.operations))
+                    self._horizons[result] = position if self._is_news(result, 0) else later
+        return self._horizons[value]
 
     def new(self, shape: Shape, axes: Axes) -> int:
         """A number for a value that an edit brings in."""
@@ -157,7 +178,7 @@ class Bench:
         return Attempt(-1, 0)
 
     def settles(self, changes: Changes, given: Mapping[int, Value]) -> bool:
-        """Whether all claims hold with the edit, those that are no equal normal forms instance by instance."""
+        """Whether all claims hold with the edit, those that are small instance by instance."""
         with self._kept() as saved:
             self._walk(changes, given, saved, UNLIMITED)
             return all(c.actual in saved and (self._holds(c) or self._by_instances(c)) for c in self.claims)
@@ -173,11 +194,12 @@ class Bench:
                 dirty.update(operation.results)
         known = {v: data for v, data in self.program.known.items() if v not in dirty}
         actual = {c.actual for c in self.claims}
-        self.left -= len(operations) // 2
         try:
             pair = self.pair.again(replace(self.program, operations=operations, shapes=list(self.program.shapes), known=known))
+            self.left -= len(operations) // 2 + len(pair.store.terms) // 4
             return all(_equal(pair, c) for c in pair.claims if c.actual in actual)
         except (LimitReached, InputError):
+            self.left -= COSTLY
             return False
 
     @contextmanager
@@ -193,9 +215,9 @@ class Bench:
         try:
             yield saved
         except LimitReached:
-            self.left -= 500
+            self.left -= COSTLY
         finally:
-            self.left -= (len(store.terms) - before) // 8
+            self.left -= (len(store.terms) - before) // 2
             store.spent, store.limit = spent, limit
             lifter.values.update(saved)
             self.program.known.clear()
@@ -217,7 +239,7 @@ class Bench:
             seen.add(position)
             for operation in changes.get(position, (self.operations[position],)):
                 for result in self._lift(operation, saved):
-                    patience -= patience < UNLIMITED and self._is_news(result)
+                    patience -= patience < UNLIMITED and self._is_news(result, patience)
                     if patience < 0:
                         return position
                     for user in self.users.get(result, ()):
@@ -249,23 +271,31 @@ class Bench:
             if self.program.evaluate is not None:
                 self.program.evaluate(operation.instruction, operation.operands, result)
 
-    def _is_news(self, value: int) -> bool:
+    def _is_news(self, value: int, patience: int) -> bool:
+        """Whether the baseline has no such value, nor a multiple of it; at the end of patience a part of a sum that it has is none, either."""
         if value not in self._reach or value in self._indices:
             return False
-        status = self.known.judge(self.lifter.values[value])
-        if status is Status.NEW:
-            return not self.known.is_multiple(self.lifter.values[value])
-        return status is Status.CONSTANT and self.known.status(value) is not Status.CONSTANT
+        lifted = self.lifter.values[value]
+        if self.known.is_multiple(lifted):
+            return False
+        if patience:
+            return not all(map(self.known.has, lifted.views))
+        status = self.known.judge(lifted)
+        return status is Status.NEW or (status is Status.CONSTANT and self.known.status(value) is not Status.CONSTANT)
 
     def _holds(self, claim: Claim) -> bool:
         return _equal(self.pair, claim)
 
     def _by_instances(self, claim: Claim) -> bool:
-        """Whether a claim holds instance by instance, for little work."""
         expected, actual = claimed(self.pair, claim)
         for left, right, block in zip(expected.views, actual.views, actual.layout.blocks, strict=True):
+            if left == right:
+                continue
+            if max(len(cone(v.term, SMALL)) for v in (left, right)) >= SMALL:
+                return False
+            self.left -= 10
             slots = {s: block.sizes[s] for s in actual.layout.slots(0, block)}
-            if left != right and not equal_by_instances(self.pair.store, left, right, slots, self.lifter.known_terms, INSTANCES):
+            if not equal_by_instances(self.pair.store, left, right, slots, self.lifter.known_terms, INSTANCES):
                 return False
         return True
 

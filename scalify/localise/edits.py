@@ -199,12 +199,12 @@ def grouped(groups: Sequence[Sequence[int]]) -> ReplicaGroups:
 
 # -- the table of rules --------------------------------------------------------------------------------------------------------
 Rule = Callable[[Site], Iterator[Edit]]
-FIRST, ANY = "first", "any"  #: rules for all opcodes, before and behind those of the opcode
+FIRST, OWN, ANY, LAST = "first", "own", "any", "last"  #: rules for all opcodes, before and behind those of an operation's own
 RULES: dict[tuple[str, bool], list[tuple[Kind, Rule]]] = {}
 
 
 def edits(kind: Kind, *opcodes: str, borrowing: bool = False) -> Callable[[Rule], Rule]:
-    """Declares the edits of one or several opcodes (of all: none named, or ``FIRST``), which repair mistakes of this kind. Those that are ``borrowing`` put values of the
+    """Declares the edits of one or several opcodes (of all: none named, ``FIRST`` or ``LAST``), which repair mistakes of this kind. Those that are ``borrowing`` put values of the
     baseline in.
     """
 
@@ -216,8 +216,9 @@ def edits(kind: Kind, *opcodes: str, borrowing: bool = False) -> Callable[[Rule]
     return register
 
 
-def proposals(bench: Bench, position: int, *, borrowing: bool) -> Iterator[Edit]:
-    """All edits of the operation at a position, in the order of their declaration."""
-    for opcode in FIRST, bench.operations[position].opcode, ANY:
+def proposals(bench: Bench, position: int, *groups: str, borrowing: bool = False) -> Iterator[Edit]:
+    """All edits of the operation at a position, in the order of their declaration; ``groups`` says which: ``FIRST``, ``OWN``, ``ANY``, ``LAST``."""
+    for group in groups:
+        opcode = bench.operations[position].opcode if group == OWN else group
         for kind, rule in RULES.get((opcode, borrowing), ()):
             yield from islice(rule(Site(bench, position, kind)), MOST_EDITS)

@@ -117,14 +117,15 @@ def _missing_reduction(site: Site) -> Iterator[Edit]:
 
 @edits(Kind.WRONG_GROUPS)
 def _missing_permute(site: Site) -> Iterator[Edit]:
-    """An operand sent to the neighbour: only in programs that do such things."""
-    if not any(o.opcode == "collective-permute" for o in site.bench.operations):
-        return
-    for value in dict.fromkeys(site.operation.operands):
-        for names, step, ring in rings(site) if site.bench.lifter.dtype(value) != "pred" and site.dims(value) else ():
+    """An operand sent as the program sends other values."""
+    found = [o.instruction.attributes for o in site.bench.operations if o.opcode == "collective-permute"]
+    for value in dict.fromkeys(site.operation.operands) if found else ():
+        if site.bench.lifter.dtype(value) == "pred" or not site.dims(value) or site.maker(value).opcode == "constant":
+            continue
+        for pairs in dict.fromkeys([a["source_target_pairs"] for a in found]):
             problem = f"{site.name} uses {site.called(value)} of its own device where the one of another is needed"
-            remedy = f"verifies if a collective-permute by {step:+d} along {names} comes before it"
-            yield from site.inserted(problem, remedy, value, "collective-permute", {"source_target_pairs": ring})
+            remedy = f"verifies if a collective-permute with {_groups(pairs)} comes before it"
+            yield from site.inserted(problem, remedy, value, "collective-permute", {"source_target_pairs": pairs})
 
 
 def _shown(groups: ReplicaGroups) -> str:

@@ -12,7 +12,7 @@ from scalify.hlo.dtypes import DTYPES
 from scalify.lift.layout import Value
 from scalify.lift.linear import scale
 from scalify.lift.terms import quotient
-from scalify.localise.edits import FIRST, Edit, edits
+from scalify.localise.edits import FIRST, LAST, Edit, edits
 from scalify.localise.edits_of_collectives import axis_groups, index_in
 from scalify.localise.known import COLLECTIVES, REDUCTIONS
 from scalify.localise.place import placed
@@ -238,20 +238,25 @@ def _put(site: Site, problem: str, remedy: str, old: int, value: Value, counterp
 
 
 @edits(Kind.WRONG_OPERAND)
-def _other_operand(site: Site) -> Iterator[Edit]:
-    """Another parameter for a parameter; values made shortly before for others."""
-    if site.operation.opcode == "parameter":
-        return
-    bench = site.bench
+def _other_parameter(site: Site) -> Iterator[Edit]:
+    """Another parameter of the type in the place of one."""
     for operand in dict.fromkeys(site.operation.operands):
-        maker = site.maker(operand)
-        if maker.opcode == "parameter":
-            choice = [v for v in bench.program.parameters if v >= 0 and v != operand and site.same(v, operand)]
-        else:
-            choice = [v for v in bench.before(site.position, site.shape(operand)) if v != operand]
-        for value in choice[:_NEAR]:
-            problem = f"{site.name} uses {site.called(operand)} where {site.called(value)} is needed"
-            yield from site.using(problem, f"verifies if it uses {site.called(value)} instead", operand, value)
+        if site.maker(operand).opcode == "parameter":
+            choice = [v for v in site.bench.program.parameters if v >= 0 and v != operand and site.same(v, operand)]
+            yield from _replaced(site, operand, choice)
+
+
+@edits(Kind.WRONG_OPERAND, LAST)
+def _other_operand(site: Site) -> Iterator[Edit]:
+    """A value made shortly before in the place of an operand."""
+    for operand in dict.fromkeys(site.operation.operands):
+        yield from _replaced(site, operand, [v for v in site.bench.before(site.position, site.shape(operand)) if v != operand][:_NEAR])
+
+
+def _replaced(site: Site, operand: int, choice: Sequence[int]) -> Iterator[Edit]:
+    for value in choice:
+        problem = f"{site.name} uses {site.called(operand)} where {site.called(value)} is needed"
+        yield from site.using(problem, f"verifies if it uses {site.called(value)} instead", operand, value)
 
 
 def _number(value: Any) -> str:

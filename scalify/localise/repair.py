@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from scalify.localise import edits_of_attributes, edits_of_collectives, edits_of_operands  # noqa: F401  they register their rules
 from scalify.localise.bench import UNLIMITED, Bench
-from scalify.localise.edits import Edit, proposals
+from scalify.localise.edits import ANY, FIRST, LAST, OWN, Edit, proposals
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from scalify.lift.program import Operation
     from scalify.localise.known import Known
 
-BUDGET = 12_000  #: values lifted again, all attempts together
+BUDGET = 8_000  #: values lifted again, in each stage of the search
+OFTEN = FIRST, OWN, ANY
 STEPS = 3  #: operations before a suspect that are tried together with it
 MOST_SITES = 400
-PATIENCE = (8, 400), (32, 60), (UNLIMITED, 12)  #: new values that are put up with, and in how many attempts
-SETTLED = 4  #: of these, compared instance by instance
+PATIENCE = (8, 300), (UNLIMITED, 10)  #: new values that are put up with, and in how many attempts
 INFERRED = 12  #: attempts for which the axes are inferred again
 
 _MOVING = frozenset({Kind.WRONG_AXIS, Kind.WRONG_LAYOUT, Kind.WRONG_GROUPS, Kind.WRONG_SLICE})
@@ -36,10 +36,11 @@ _MOVING = frozenset({Kind.WRONG_AXIS, Kind.WRONG_LAYOUT, Kind.WRONG_GROUPS, Kind
 
 @dataclass
 class _Trace:
-    """Attempts that did not repair the graph at once: (position reached, edit), and those that move elements near the suspects."""
+    """Attempts that did not repair the graph at once: (position reached, edit), those near the suspects, and all positions that were edited."""
 
     reached: list[tuple[int, Edit]] = field(default_factory=list)
-    moving: list[Edit] = field(default_factory=list)
+    near: list[Edit] = field(default_factory=list)
+    sites: set[int] = field(default_factory=set)
 
 
 def find_repair(pair: Pair, known: Known, claims: Sequence[Claim], suspects: Sequence[Operation], budget: int = BUDGET) -> Edit | None:
@@ -48,8 +49,8 @@ def find_repair(pair: Pair, known: Known, claims: Sequence[Claim], suspects: Seq
     trace = _Trace()
     try:
         found = _at_once(bench, suspects, trace)
-        for later in (_carried, _inferred, _settled):
-            bench.left = budget // 3
+        for later in (_carried, _inferred, _elsewhere):
+            bench.left = bench.budget * (2 if later is _elsewhere else 1)
             found = found or later(bench, trace)
         return found
     finally:
@@ -62,9 +63,18 @@ def _at_once(bench: Bench, suspects: Sequence[Operation], trace: _Trace) -> Edit
     here = list(_sites(bench, suspects, 0))
     near = [s for s in _sites(bench, suspects, STEPS) if s not in here]
     before = [s for s in _sites(bench, suspects[:1], MOST_SITES) if s not in here + near]
-    for sites, borrowing in (here, False), (near, False), (here, True), (near, True), (before, False):
+    plan = (
+        (here, OFTEN, False),
+        (near, OFTEN, False),
+        (here, OFTEN, True),
+        (near, OFTEN, True),
+        (here + near, (LAST,), False),
+        (before, OFTEN, False),
+    )
+    for sites, groups, borrowing in plan:
         for steps, position in sites:
-            for edit in proposals(bench, position, borrowing=borrowing):
+            trace.sites.add(position)
+            for edit in proposals(bench, position, *groups, borrowing=borrowing):
                 if bench.left <= 0:
                     return None
                 attempt = bench.attempt(edit.changes, edit.given)
@@ -72,8 +82,8 @@ def _at_once(bench: Bench, suspects: Sequence[Operation], trace: _Trace) -> Edit
                     return edit
                 if attempt.reached >= position:
                     trace.reached.append((attempt.reached, edit))
-                if edit.kind in _MOVING and steps <= STEPS and not edit.given:
-                    trace.moving.append(edit)
+                if steps <= STEPS:
+                    trace.near.append(edit)
     return None
 
 
@@ -91,26 +101,41 @@ def _sites(bench: Bench, suspects: Sequence[Operation], most: int) -> Iterator[t
 
 
 def _carried(bench: Bench, trace: _Trace) -> Edit | None:
-    """Those that got furthest, carried through; some have been already."""
-    stopped = [(reached, edit) for reached, edit in trace.reached if reached < len(bench.operations)]
+    """Carried through: those that got beyond the value where the damage shows, then those that got as far, then those that got away from where they
+    were made.
+    """
+    stopped = [(r, e) for r, e in trace.reached if max(e.changes, default=r) < r < len(bench.operations)]
     stopped.sort(key=lambda t: -t[0])
-    for patience, most in PATIENCE:
-        for _, edit in stopped[:most]:
-            if bench.left > 0 and bench.attempt(edit.changes, edit.given, patience).proved == len(bench.claims):
-                return edit
+    beyond = [e for r, e in stopped if r > bench.without(e.changes)]
+    as_far = [e for r, e in stopped if r == bench.without(e.changes)]
+    others = [e for r, e in stopped if r < bench.without(e.changes)]
+    for attempts in beyond, as_far, others:
+        for patience, most in PATIENCE:
+            for edit in attempts[:most]:
+                if bench.left > 0 and bench.attempt(edit.changes, edit.given, patience).proved == len(bench.claims):
+                    return edit
     return None
 
 
-def _settled(bench: Bench, trace: _Trace) -> Edit | None:
-    for _, edit in sorted(trace.reached, key=lambda t: -t[0])[:SETTLED]:
-        if bench.left > 0 and bench.settles(edit.changes, edit.given):
+def _elsewhere(bench: Bench, trace: _Trace) -> Edit | None:
+    """Instance by instance, too: what was tried near the suspects, then the operations behind them, where a graph has values of its own."""
+    for edit in trace.near:
+        if bench.left > bench.budget and bench.settles(edit.changes, edit.given):
             return edit
+    failing = bench.failing()
+    for groups in (FIRST, OWN), (ANY,), (LAST,):
+        for position in failing:
+            for edit in proposals(bench, position, *groups) if position not in trace.sites else ():
+                if bench.left <= 0:
+                    return None
+                if bench.settles(edit.changes, edit.given):
+                    return edit
     return None
 
 
 def _inferred(bench: Bench, trace: _Trace) -> Edit | None:
     best = [e for _, e in sorted(trace.reached, key=lambda t: -t[0])[:4] if not e.given]
-    for edit in [*best, *trace.moving][:INFERRED]:
+    for edit in [*best, *[e for e in trace.near if e.kind in _MOVING and not e.given]][:INFERRED]:
         if bench.left > 0 and bench.anew(edit.changes):
             return edit
     return None
