@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalify.errors import OverBudget, Undecidable
-from scalify.hlo.arithmetic.domain import Domain
 from scalify.hlo.arithmetic.field import INF, NAN, NEGATIVE_INF, Field
 from scalify.hlo.arithmetic.rational import MOST_BITS, Rational
 from scalify.hlo.arithmetic.real import Real
 from scalify.hlo.dtypes import DTYPES
+from scalify.hlo.interpret import evaluate
 from tests.support.domains import check_domains
 from tests.xla.programs import STEPS, program
+from tests.xla.rounding import Rounded, outside
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -27,12 +28,40 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from scalify.hlo.arithmetic.domain import Domain
+
     Array = npt.NDArray[Any]
 
-UNARY = (
-    "abs acos acosh asin asinh atan atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log log-plus-one logistic negate"
-    " round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh"
-).split()
+UNARY = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cosine",
+    "cosh",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "floor",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "negate",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "rsqrt",
+    "sign",
+    "sine",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
 BINARY = ("add", "divide", "maximum", "minimum", "multiply", "power", "remainder", "subtract")
 SPECIAL = [math.inf, -math.inf, math.nan, 0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.0]
 DYADIC = st.integers(-(1 << 12), 1 << 12).map(lambda n: n / 64)
@@ -59,6 +88,24 @@ def test_domains_agree_on_programs_of_every_family() -> None:
     # Square roots and transcendental functions are not rational; transforms of other lengths than powers of two have no roots in the field.
     undecided = {"float_unary", "float_binary", "normalisations", "solvers", "complex_numbers", "transforms"}
     assert {name for name, found in decided.items() if found != {"f64", "rational", "field"}} <= undecided
+
+
+def test_rounding_every_operation_stays_within_the_balls() -> None:
+    compared = 0
+    for seed in range(80):
+        p = program(seed, 2)
+        try:
+            balls = evaluate(p.module, p.inputs, p.devices, domain=Rounded)
+        except Undecidable:
+            continue
+        if "unclear" in balls.arbitrary:
+            continue
+        for domain in ("f64", "declared"):
+            found = evaluate(p.module, p.inputs, p.devices, domain=domain)
+            for shape, ball, value in zip(p.module.output_shapes, balls.outputs[0], found.outputs[0], strict=True):
+                assert not outside(shape, ball, value, f"{domain}, seed {seed},")
+        compared += 1
+    assert compared > 60
 
 
 # -- each function in each domain ------------------------------------------------------------------------------------------
@@ -100,7 +147,9 @@ def test_unary_functions_where_they_are_rational(opcode: str) -> None:
 def test_comparisons(direction: str) -> None:
     a, b = np.meshgrid(SPECIAL, SPECIAL)
     for total in (False, True):
-        found = [d.compare(direction, d.encode(a, "f32"), d.encode(b, "f32"), "f32", total=total).tolist() for d in (Real(), Rational(), Field())]
+        found = [
+            d.compare(direction, d.encode(a, "f32"), d.encode(b, "f32"), "f32", total=total).tolist() for d in (Real(), Rational(), Field())
+        ]
         assert found[0] == found[1] == found[2]
 
 
@@ -151,10 +200,15 @@ def test_what_is_not_rational_is_refused(opcode: str) -> None:
 
 def test_digits_are_bounded() -> None:
     d = Rational()
-    x = numbers(d, [3.0])
-    with pytest.raises(OverBudget, match="binary digits"):
-        for _ in range(MOST_BITS):
+
+    def squared(times: int) -> Array:
+        x = numbers(d, [3.0])
+        for _ in range(times):
             x = d.apply("multiply", [x, x], "f32")
+        return x
+
+    with pytest.raises(OverBudget, match="binary digits"):
+        squared(MOST_BITS)
     with pytest.raises(OverBudget, match="binary digits"):
         d.apply("power", [numbers(d, [3.0]), numbers(d, [1e12])], "f32")
 

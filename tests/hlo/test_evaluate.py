@@ -33,7 +33,9 @@ def decoded(domain: str, array: Array) -> list[Any]:
     if domain != "field":
         found: list[Any] = array.astype(np.float64).tolist()
         return found
-    whole = DOMAINS["field"]().convert(DOMAINS["field"]().apply("multiply", [array, DOMAINS["field"]().number(64, "f32")], "f32"), "f32", "s64")
+    whole = DOMAINS["field"]().convert(
+        DOMAINS["field"]().apply("multiply", [array, DOMAINS["field"]().number(64, "f32")], "f32"), "f32", "s64"
+    )
     scaled: list[Any] = (whole / 64).tolist()
     return scaled
 
@@ -47,7 +49,9 @@ def test_a_module_on_a_mesh_in_every_domain(domain: str) -> None:
     total = b.add("all-reduce", "f32", (2, 2), [dot], calls=[b.reducer("add", "f32")], replica_groups=((0, 2), (1, 3)))
     index = b.add("convert", "f32", (), [b.add("partition-id", "u32")])
     shifted = b.like("add", b.broadcast(index, (2, 2)), b.like("maximum", total, b.broadcast(b.constant("f32", 0.0), (2, 2))))
-    module = b.build([shifted, b.add("reduce", "f32", (2,), [shifted, b.constant("f32", 0.5)], calls=[b.reducer("add", "f32")], dimensions=(0,))])
+    module = b.build(
+        [shifted, b.add("reduce", "f32", (2,), [shifted, b.constant("f32", 0.5)], calls=[b.reducer("add", "f32")], dimensions=(0,))]
+    )
     rng = np.random.default_rng(0)
     left, right = rng.integers(-8, 8, (4, 2, 3)) / 4, rng.integers(-8, 8, (4, 3, 2)) / 2
     products = left @ right
@@ -270,7 +274,9 @@ def stage(sends: bool, receives: bool, attributes: dict[str, Any] | None = None)
 @pytest.mark.parametrize("domain", ALL)
 def test_messages_between_modules(domain: str) -> None:
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
-    found = evaluate([stage(sends=False, receives=True), stage(sends=True, receives=False)], [[x * 0], [x]], [[0, 1], [2, 3]], domain=domain)
+    found = evaluate(
+        [stage(sends=False, receives=True), stage(sends=True, receives=False)], [[x * 0], [x]], [[0, 1], [2, 3]], domain=domain
+    )
     assert decoded(domain, found.outputs[0][0]) == (x + 2).tolist()
 
 
@@ -314,7 +320,18 @@ def test_scaled_dot(domain: str) -> None:
     scale = np.array([[1.0, 0.5], [2.0, 4.0]])
     b = Builder()
     operands = [b.parameter("f32", (2, 4)), b.parameter("f32", (4, 3)), b.parameter("f32", (2, 2)), b.parameter("f32")]
-    module = b.build(b.add("scaled-dot", "f32", (2, 3), operands, lhs_contracting_dims=(1,), rhs_contracting_dims=(0,), lhs_batch_dims=(), rhs_batch_dims=()))
+    module = b.build(
+        b.add(
+            "scaled-dot",
+            "f32",
+            (2, 3),
+            operands,
+            lhs_contracting_dims=(1,),
+            rhs_contracting_dims=(0,),
+            lhs_batch_dims=(),
+            rhs_batch_dims=(),
+        )
+    )
     found = evaluate(module, [x[None], w[None], scale[None], np.array([2.0])], domain=domain).outputs[0][0]
     assert decoded(domain, found) == [((x * np.repeat(scale, 2, axis=1)) @ w * 2).tolist()]
 
@@ -322,7 +339,9 @@ def test_scaled_dot(domain: str) -> None:
 def test_ragged_all_to_all() -> None:
     b = Builder()
     vectors = [b.parameter("s32", (2,)) for _ in range(4)]
-    module = b.build(b.add("ragged-all-to-all", "s32", (4,), [b.parameter("s32", (3,)), b.parameter("s32", (4,)), *vectors], replica_groups=((1, 0),)))
+    module = b.build(
+        b.add("ragged-all-to-all", "s32", (4,), [b.parameter("s32", (3,)), b.parameter("s32", (4,)), *vectors], replica_groups=((1, 0),))
+    )
     data, target = np.array([[1, 2, 3], [4, 5, 6]]), np.full((2, 4), -1)
     # Members of the group are devices 1 and 0, in that order.
     starts, sizes, places = np.array([[0, 1], [0, 2]]), np.array([[1, 2], [2, 1]]), np.array([[2, 0], [0, 3]])
@@ -333,10 +352,12 @@ def test_ragged_all_to_all() -> None:
 @pytest.mark.parametrize("domain", ["f64", "rational", "field"])
 def test_stochastic_convert(domain: str) -> None:
     b = Builder()
-    module = b.build([
-        b.add(opcode, dtype, (4,), [b.parameter("f32", (4,)), b.parameter("u8", (4,))])
-        for opcode, dtype in (("stochastic-convert", "s32"), ("stochastic-convert", "bf16"))
-    ])
+    module = b.build(
+        [
+            b.add(opcode, dtype, (4,), [b.parameter("f32", (4,)), b.parameter("u8", (4,))])
+            for opcode, dtype in (("stochastic-convert", "s32"), ("stochastic-convert", "bf16"))
+        ]
+    )
     x, noise = floats(1.5, 1.5, -1.5, 3.0), np.array([[127, 128, 0, 0]])
     found = evaluate(module, [x, noise, x, noise], domain=domain).outputs[0]
     assert found[0].tolist() == [[2, 1, -2, 3]]

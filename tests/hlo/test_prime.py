@@ -48,7 +48,9 @@ def test_matmul(rows: int, inner: int, columns: int, random: object) -> None:
     draw = random.randrange  # type: ignore[attr-defined]
     a, b = ([[draw(P) for _ in range(n)] for _ in range(m)] for m, n in ((rows, inner), (inner, columns)))
     left, right = np.array(a, np.uint64).reshape(rows, inner), np.array(b, np.uint64).reshape(inner, columns)
-    assert prime.matmul(left, right).tolist() == [[sum(a[i][k] * b[k][j] for k in range(inner)) % P for j in range(columns)] for i in range(rows)]
+    assert prime.matmul(left, right).tolist() == [
+        [sum(a[i][k] * b[k][j] for k in range(inner)) % P for j in range(columns)] for i in range(rows)
+    ]
 
 
 def test_long_matmul_is_exact() -> None:

@@ -21,12 +21,14 @@ from scalify.errors import Undecidable
 from scalify.hlo.arithmetic import hashing, integers
 from scalify.hlo.arithmetic.pairs import Pair, Paired
 from scalify.hlo.arithmetic.real import BF16, FUNCTIONS, Real, reduce_precision
+from scalify.hlo.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scalify.hlo.arithmetic.domain import Array
     from scalify.hlo.dtypes import DType
+    from scalify.hlo.module import Shape
 
 LIBRARY = 128.0
 """Units in the last place that a function of a mathematical library may be wrong by: XLA's own tests of its CPU functions allow some dozens."""
@@ -280,3 +282,27 @@ def _power_of_two(x: Array) -> bool:
     """Whether all are one exact power of two, which only moves the exponent."""
     first = x["mid"].reshape(-1)[:1]
     return bool(x.size and not x["rad"].any() and (x["mid"] == first).all() and first[0] > 0 and np.frexp(first)[0][0] == 0.5)
+
+
+def outside(shape: Shape, ball: Array, other: Array, who: str) -> str:
+    """Where results of a type are not those that the balls allow, empty if nowhere; integers are equal."""
+    kind = DTYPES[shape.dtype]
+    if kind.is_integer or kind.kind == "pred":
+        return _first(ball == other, ball, other, np.zeros(1), who)
+    if kind.is_complex:
+        return _outside(ball["re"], other.real, who) or _outside(ball["im"], other.imag, who)
+    return _outside(ball, other, who)
+
+
+def _outside(ball: Array, other: Array, who: str) -> str:
+    mid, rad, other = ball["mid"], ball["rad"], other.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = (other == mid) | (np.isnan(other) & np.isnan(mid)) | (np.abs(other - mid) <= rad) | np.isposinf(rad)
+    return _first(near, mid, other, rad, who)
+
+
+def _first(good: Array, value: Array, other: Array, rad: Array, who: str) -> str:
+    if good.all():
+        return ""
+    place = tuple(int(n) for n in np.argwhere(~good)[0])
+    return f"at {place} {who} has {other[place]}, expected {value[place]}, radius {np.broadcast_to(rad, value.shape)[place]}"
