@@ -64,12 +64,16 @@ def logic(g: Generator) -> None:
 
 
 def narrow(g: Generator) -> None:
-    """Integers of four bits."""
+    """Integers of four bits, each computed from parameters: in longer chains XLA keeps eight bits in between."""
     dtype, dims = g.pick(("s4", "u4")), g.dims()
+
+    def fresh(kind: str) -> int:
+        return g.parameter(g.data(kind, dims), kind)
+
     for opcode in g.random.sample(("add", "subtract", "multiply", "maximum", "minimum", "and", "xor"), 3):
-        g.like(opcode, g.value(dtype, dims), g.value(dtype, dims))
-    g.add("convert", g.pick((*INTEGERS, *WIDE)), dims, [g.value(dtype, dims)])
-    g.add("convert", dtype, dims, [g.value(g.pick(INTEGERS), dims)])
+        g.like(opcode, fresh(dtype), fresh(dtype))
+    g.add("convert", g.pick((*INTEGERS, *WIDE)), dims, [fresh(dtype)])
+    g.add("convert", dtype, dims, [fresh(g.pick(INTEGERS))])
 
 
 def complex_numbers(g: Generator) -> None:
