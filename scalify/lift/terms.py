@@ -130,6 +130,7 @@ class Store:
         self.terms: list[Term] = []
         self._known: dict[tuple[Any, ...], Term] = {}
         self._fresh = FRESH
+        self.asked = 0  # how often a node was asked for: a measure of work
         self.tables: list[npt.NDArray[np.int64]] = []
         self._table_ids: dict[tuple[tuple[int, ...], bytes], int] = {}
         self.memo: dict[Any, Any] = {}
@@ -141,6 +142,7 @@ class Store:
     def node(self, kind: str, data: Any, sizes: tuple[int, ...], fill: Callable[[Term], None] | None = None) -> Term:
         """The one term of this content; ``fill`` sets its derived facts when it is made. :raises LimitReached: the store is full."""
         key = (kind, data, sizes)
+        self.asked += 1
         term = self._known.get(key)
         if term is None:
             if len(self.terms) >= self.limit:

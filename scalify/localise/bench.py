@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 MOVEMENT = frozenset({"reshape", "transpose", "broadcast", "bitcast", "copy", "convert", "slice", "concatenate", "gather"})
 COUNTERPARTS = 6  #: baseline operations that are looked at for one of the distributed program's
 NEAR = 40  #: operations before another whose results may stand in for its operands
-COSTLY = 500  #: what an attempt counts for that reached a limit
+COSTLY = 1_000  #: what an attempt counts for that reached a limit
 UNLIMITED = 1 << 30
 SHARE = 25  #: an attempt may spend this fraction of what the store allows to lifting
-TERMS = 20_000  #: new terms of one attempt
+TERMS = 4_000  #: new terms of one attempt
 INSTANCES = 500  #: new terms of one comparison instance by instance
 SMALL = 64  #: terms of a value that is compared so
 
@@ -51,16 +51,17 @@ class Attempt(NamedTuple):
 
 
 class Bench:
-    """One failing pair. ``claims`` are those that were not proved; ``left`` counts down the values that may still be lifted.
+    """One failing pair. ``claims`` are those that were not proved; ``left`` counts down the work that may still be done: values lifted, and nodes
+    asked for.
 
     ``positions`` gives the operation that makes each value, ``users`` the positions of those that use it.
     """
 
-    def __init__(self, pair: Pair, known: Known, claims: Sequence[Claim], budget: int) -> None:
+    def __init__(self, pair: Pair, known: Known, claims: Sequence[Claim]) -> None:
         self.pair = pair
         self.known = known
         self.claims = claims
-        self.budget = self.left = budget
+        self.left = 0
         self.lifter = pair.distributed
         self.program = self.lifter.program
         self.operations = self.program.operations
@@ -196,7 +197,7 @@ class Bench:
         actual = {c.actual for c in self.claims}
         try:
             pair = self.pair.again(replace(self.program, operations=operations, shapes=list(self.program.shapes), known=known))
-            self.left -= len(operations) // 2 + len(pair.store.terms) // 4
+            self.left -= len(operations) + pair.store.asked
             return all(_equal(pair, c) for c in pair.claims if c.actual in actual)
         except (LimitReached, InputError):
             self.left -= COSTLY
@@ -209,15 +210,15 @@ class Bench:
         saved: dict[int, Value] = {}
         known = dict(self.program.known)
         marks = len(lifter.unsupported), len(lifter.exponentials)
-        spent, limit, before = dict(store.spent), store.limit, len(store.terms)
+        spent, limit, asked = dict(store.spent), store.limit, store.asked
         store.spent = {name: most - most // SHARE for name, most in BUDGETS.items()}
-        store.limit = min(limit, before + TERMS)
+        store.limit = min(limit, len(store.terms) + TERMS)
         try:
             yield saved
         except LimitReached:
             self.left -= COSTLY
         finally:
-            self.left -= (len(store.terms) - before) // 2
+            self.left -= store.asked - asked
             store.spent, store.limit = spent, limit
             lifter.values.update(saved)
             self.program.known.clear()
@@ -293,7 +294,6 @@ class Bench:
                 continue
             if max(len(cone(v.term, SMALL)) for v in (left, right)) >= SMALL:
                 return False
-            self.left -= 10
             slots = {s: block.sizes[s] for s in actual.layout.slots(0, block)}
             if not equal_by_instances(self.pair.store, left, right, slots, self.lifter.known_terms, INSTANCES):
                 return False

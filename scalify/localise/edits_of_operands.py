@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice, permutations
+from itertools import product as combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scalify.lift.terms import quotient
 from scalify.localise.edits import FIRST, LAST, Edit, edits
 from scalify.localise.edits_of_collectives import axis_groups, index_in
 from scalify.localise.known import COLLECTIVES, REDUCTIONS
-from scalify.localise.place import placed
+from scalify.localise.place import placements
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
@@ -184,14 +185,13 @@ def _lost(site: Site) -> Iterator[Edit]:
     for value in dict.fromkeys(site.operation.operands):
         for other in bench.followers(value):
             lifted = bench.lifter.values[value]
-            view = placed(bench.pair.baseline.values[other.results[0]], lifted.layout)
-            if view is None:
-                continue
-            for factor in (1, _factor(site, value, other)):
-                if factor and scale(bench.pair.store, view, factor) != lifted.views[0]:
+            factors = dict.fromkeys([1, _factor(site, value, other)])
+            for view, factor in combinations(placements(bench.pair.baseline.values[other.results[0]], lifted.layout), factors):
+                scaled = scale(bench.pair.store, view, factor)
+                if factor and scaled != lifted.views[0]:
                     problem = f"{site.name} uses {site.called(value)} where the baseline uses what `{other.opcode}` makes of it"
                     remedy = f"verifies if the baseline's `{other.instruction.name}` comes before it"
-                    yield from _put(site, problem, remedy, value, Value(lifted.layout, (scale(bench.pair.store, view, factor),)), other)
+                    yield from _put(site, problem, remedy, value, Value(lifted.layout, (scaled,)), other)
 
 
 def _factor(site: Site, value: int, other: Operation) -> Number:
@@ -211,10 +211,9 @@ def _operand_of_baseline(site: Site) -> Iterator[Edit]:
         if other.opcode != site.operation.opcode or len(strange) != 1 or len(missing) != 1:
             continue
         layout = bench.lifter.values[strange[0]].layout
-        view = placed(bench.pair.baseline.values[missing[0]], layout)
-        if view is not None and view != bench.lifter.values[strange[0]].views[0]:
-            maker = bench.makers.get(missing[0])
-            wanted = f"`{maker.instruction.name}`" if maker else "value"
+        maker = bench.makers.get(missing[0])
+        wanted = f"`{maker.instruction.name}`" if maker else "value"
+        for view in placements(bench.pair.baseline.values[missing[0]], layout):
             problem = f"{site.name} uses {site.called(strange[0])} where the baseline uses {wanted}"
             yield from _put(
                 site, problem, f"verifies with the baseline's {wanted} as an operand", strange[0], Value(layout, (view,)), maker

@@ -9,6 +9,7 @@ All work is counted, in values lifted, so that every run gives the same answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,16 +19,16 @@ from scalify.localise.edits import ANY, FIRST, LAST, OWN, Edit, proposals
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from scalify.lift.pair import Claim, Pair
     from scalify.lift.program import Operation
     from scalify.localise.known import Known
 
-BUDGET = 8_000  #: values lifted again, in each stage of the search
 OFTEN = FIRST, OWN, ANY
 STEPS = 3  #: operations before a suspect that are tried together with it
 MOST_SITES = 400
+NEAR_SHARE = 45_000  #: work that is left for operations behind the suspects
 PATIENCE = (8, 300), (UNLIMITED, 10)  #: new values that are put up with, and in how many attempts
 INFERRED = 12  #: attempts for which the axes are inferred again
 
@@ -38,28 +39,30 @@ _MOVING = frozenset({Kind.WRONG_AXIS, Kind.WRONG_LAYOUT, Kind.WRONG_GROUPS, Kind
 class _Trace:
     """Attempts that did not repair the graph at once: (position reached, edit), those near the suspects, and all positions that were edited."""
 
+    suspects: Sequence[Operation]
     reached: list[tuple[int, Edit]] = field(default_factory=list)
     near: list[Edit] = field(default_factory=list)
     sites: set[int] = field(default_factory=set)
 
 
-def find_repair(pair: Pair, known: Known, claims: Sequence[Claim], suspects: Sequence[Operation], budget: int = BUDGET) -> Edit | None:
-    """An edit with which all of ``claims``, which failed, verify; None if none was found within ``budget``."""
-    bench = Bench(pair, known, claims, budget)
-    trace = _Trace()
+def find_repair(pair: Pair, known: Known, claims: Sequence[Claim], suspects: Sequence[Operation]) -> Edit | None:
+    """An edit with which all of ``claims``, which failed, verify; None if none was found with the work allowed."""
+    bench = Bench(pair, known, claims)
+    trace = _Trace(suspects=list({id(s): s for s in (*suspects, *bench.first_news())}.values()))
     try:
-        found = _at_once(bench, suspects, trace)
-        for later in (_carried, _inferred, _elsewhere):
-            bench.left = bench.budget * (2 if later is _elsewhere else 1)
-            found = found or later(bench, trace)
-        return found
+        for stage, work in STAGES:
+            bench.left = work
+            found = stage(bench, trace)
+            if found is not None:
+                return found
+        return None
     finally:
         bench.close()
 
 
-def _at_once(bench: Bench, suspects: Sequence[Operation], trace: _Trace) -> Edit | None:
+def _at_once(bench: Bench, trace: _Trace) -> Edit | None:
     """Near the suspects, first with what the program has itself, then with values of the baseline; then before the first one."""
-    suspects = list({id(s): s for s in (*suspects, *bench.first_news())}.values())
+    suspects = trace.suspects
     here = list(_sites(bench, suspects, 0))
     near = [s for s in _sites(bench, suspects, STEPS) if s not in here]
     before = [s for s in _sites(bench, suspects[:1], MOST_SITES) if s not in here + near]
@@ -120,7 +123,7 @@ def _carried(bench: Bench, trace: _Trace) -> Edit | None:
 def _elsewhere(bench: Bench, trace: _Trace) -> Edit | None:
     """Instance by instance, too: what was tried near the suspects, then the operations behind them, where a graph has values of its own."""
     for edit in trace.near:
-        if bench.left > bench.budget and bench.settles(edit.changes, edit.given):
+        if bench.left > NEAR_SHARE and bench.settles(edit.changes, edit.given):
             return edit
     failing = bench.failing()
     for groups in (FIRST, OWN), (ANY,), (LAST,):
@@ -139,3 +142,8 @@ def _inferred(bench: Bench, trace: _Trace) -> Edit | None:
         if bench.left > 0 and bench.anew(edit.changes):
             return edit
     return None
+
+
+Stage = Callable[[Bench, _Trace], Edit | None]
+STAGES: tuple[tuple[Stage, int], ...] = ((_at_once, 30_000), (_carried, 50_000), (_inferred, 20_000), (_elsewhere, 60_000))
+"""What is tried in turn, and the work that each may do: some 20,000 units a second."""
