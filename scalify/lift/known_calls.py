@@ -14,7 +14,7 @@ import numpy as np
 
 from scalify.hlo.dtypes import DTYPES
 from scalify.hlo.module import Computation, Instruction, Shape
-from scalify.lift.custom_calls import Body, Call, Decomposition, Identity, Opaque, Pairs, Refused, Registry, Semantics
+from scalify.lift.custom_calls import Body, Call, Decomposition, Identity, Opaque, Pairs, Refused, Registry, Semantics, Writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -247,12 +247,39 @@ def _batch_norm_training(instruction: Instruction, operands: tuple[Shape, ...]) 
     return b.body(b.add("tuple", instruction.shape, result, mean, variance))
 
 
+def _batch_norm_grad(instruction: Instruction, operands: tuple[Shape, ...]) -> Body:
+    """The gradients of the operand, the scale and the offset; the operands are those of the norm, its mean and variance, and the result's gradient.
+
+    With ``n = (x - mean) * rsqrt(variance + epsilon)``: ``scale * rsqrt(variance + epsilon) * (g - mean(g) - n * mean(g * n))``, ``sum(g * n)``, ``sum(g)``.
+    Source: XLA's operation semantics.
+    """
+    shape = operands[0]
+    if 0 in shape.dims:
+        raise Refused("a mean of no elements")
+    b = _Builder(Call("", "", instruction.shape, operands))
+    x, scale, mean, variance, gradient = b.parameters
+    feature = instruction.attributes["feature_index"]
+    factor = b.like("rsqrt", b.like("add", variance, b.filled(instruction.attributes["epsilon"], b.rows[variance].shape)))
+    normal = b.like("multiply", b.like("subtract", x, b.spread(mean, shape, feature)), b.spread(factor, shape, feature))
+    weighted = b.like("multiply", gradient, normal)
+    rest = b.like("subtract", gradient, b.spread(_mean(b, gradient, feature), shape, feature))
+    rest = b.like("subtract", rest, b.like("multiply", normal, b.spread(_mean(b, weighted, feature), shape, feature)))
+    result = b.like("multiply", b.spread(b.like("multiply", scale, factor), shape, feature), rest)
+    return b.body(b.add("tuple", instruction.shape, result, _total(b, weighted, feature), _total(b, gradient, feature)))
+
+
+def _total(b: _Builder, value: int, feature: int) -> int:
+    """The sum over all dimensions but one."""
+    for d in reversed(range(b.rows[value].shape.rank)):
+        if d != feature:
+            value = b.reduce("add", value, d, 0.0)
+    return value
+
+
 def _mean(b: _Builder, value: int, feature: int) -> int:
     """The mean over all dimensions but one."""
     shape = b.rows[value].shape
-    for d in reversed(range(shape.rank)):
-        if d != feature:
-            value = b.reduce("add", value, d, 0.0)
+    value = _total(b, value, feature)
     count = prod(shape.dims[d] for d in range(shape.rank) if d != feature)
     return b.like("divide", value, b.filled(count, b.rows[value].shape))
 
@@ -282,4 +309,6 @@ _BUILT_IN: dict[str, Semantics] = {
     "AwsNeuronArgMin": Decomposition(_arg_min),
 }
 
-BUILT_IN = Registry(MappingProxyType(_BUILT_IN), MappingProxyType({"batch-norm-training": _batch_norm_training}))
+_WRITTEN: dict[str, Writing] = {"batch-norm-training": _batch_norm_training, "batch-norm-grad": _batch_norm_grad}
+
+BUILT_IN = Registry(MappingProxyType(_BUILT_IN), MappingProxyType(_WRITTEN))

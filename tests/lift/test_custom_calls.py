@@ -111,6 +111,45 @@ def test_batch_norm_training(feature: int, spec: tuple[str | None, ...]) -> None
     assert not check(b, [x, *vectors], {"tp": 2}, [spec, (), ()]).opaque
 
 
+def batch_norm_grad(dims: tuple[int, ...], feature: int, epsilon: float = 0.25) -> tuple[Builder, int]:
+    b = Builder()
+    x, kept = b.parameter("f32", dims), (dims[feature],)
+    vectors = [b.parameter("f32", kept) for _ in range(3)]
+    shape = Shape("tuple", (), (Shape("f32", dims), Shape("f32", kept), Shape("f32", kept)))
+    grads = b.add("batch-norm-grad", shape, (), [x, *vectors, b.parameter("f32", dims)], feature_index=feature, epsilon=epsilon)
+    return b, grads
+
+
+@pytest.mark.parametrize("feature", [0, 1, 2])
+@pytest.mark.parametrize("spec", [(), (None, None, "tp")])
+def test_batch_norm_grad(feature: int, spec: tuple[str | None, ...]) -> None:
+    x = RNG.standard_normal((4, 3, 6))
+    dims = tuple(n // 2 if spec[d : d + 1] == ("tp",) else n for d, n in enumerate(x.shape))
+    b, grads = batch_norm_grad(dims, feature)
+    [b.get(grads, k) for k in range(3)]
+    vectors = [RNG.standard_normal(dims[feature]), RNG.standard_normal(dims[feature]), 1 + RNG.random(dims[feature])]
+    assert not check(b, [x, *vectors, RNG.standard_normal(x.shape)], {"tp": 2}, [spec, (), (), (), spec]).opaque
+
+
+def test_gradients_of_a_norm_of_rows() -> None:
+    """Rows may be cut over devices, columns not."""
+
+    def equal(dims: tuple[int, int], arrays: str, vectors: str, epsilon: float = 0.25) -> bool:
+        graphs = []
+        for shape, eps in (((4, 6), 0.25), (dims, epsilon)):
+            b, grads = batch_norm_grad(shape, 0, eps)
+            graphs.append(b.build(b.get(grads, 0)))
+        entries = [f"  - {{baseline: {n}, distributed: {n}, spec: {vectors if n in (1, 2, 3) else arrays}}}" for n in range(5)]
+        text = "\n".join(["version: 1", "mesh: {tp: 2}", "inputs:", *entries, "outputs:", entries[0]])
+        pair = lift_pair(graphs[0], [graphs[1]], resolve(parse(text, "r.yaml"), graphs[0], [graphs[1]]))
+        expected, actual = claimed(pair, pair.claims[0])
+        return expected.views == actual.views
+
+    assert equal((2, 6), "[tp]", "[tp]")
+    assert not equal((2, 6), "[tp]", "[tp]", epsilon=0.5), "another epsilon"
+    assert not equal((4, 3), "[null, tp]", "[]"), "the mean of a device's part is not the mean"
+
+
 def test_a_norm_of_rows_is_one_of_transposed_columns() -> None:
     assert proved(batch_norm((4, 6), 0), batch_norm((4, 6), 1, order=(1, 0)), "[]", "[]")
     assert proved(batch_norm((4, 6), 0), batch_norm((2, 6), 0), "[tp]", "[tp]")
