@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,15 +93,18 @@ def _entries(options: argparse.Namespace) -> list[Item]:
     for package, entry in declared():
         own = package == OWN
         known = entry if options.check and own else registered(entry, package)
-        found.append((row(known), known, lambda e=known, own=own: (prove if own else prove_only)(e)))  # type: ignore[misc]
+        found.append((row(known), known, partial(prove if own else prove_only, known)))
     if options.user is not None:
         users = read_rules(files.check_input(options.user, files.LARGEST_TEXT))
-        found += [(row(rule), rule, lambda r=rule: prove_only(r)) for rule in users]  # type: ignore[misc]
+        found += [(row(rule), rule, partial(prove_only, rule)) for rule in users]
     return found
 
 
 def _transfers() -> list[Item]:
-    return []
+    """The transfer functions of all opcodes that are lifted."""
+    from scalify.prove.proof.opcodes.entry import missing, prove, rows
+
+    return [(row, None, partial(prove, row.name)) for row in (*rows(), *missing())]
 
 
 def _list(items: list[Item], options: argparse.Namespace) -> int:
@@ -117,11 +121,8 @@ def _list(items: list[Item], options: argparse.Namespace) -> int:
             proof = prove()
             wrong, shown = proof.wrong, replace(row, kind=proof.kind, milliseconds=round(1000 * (time.monotonic() - start)))
             failures += not proof.kind
-            recorded[row.name] = {
-                "digest": entry.digest if entry is not None else "",
-                "proof": proof.kind,
-                "milliseconds": shown.milliseconds,
-            }
+            if entry is not None:
+                recorded[entry.name] = {"digest": entry.digest, "proof": proof.kind, "milliseconds": shown.milliseconds}
             _progress("")
         print(line(shown, width) + (f"\n  FAILED: {wrong}" if wrong else ""))
         if options.why:
