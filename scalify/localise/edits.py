@@ -92,8 +92,12 @@ class Site:
         """The operation with other operands, another opcode or other attributes (None takes one away)."""
         old = self.operation
         made = changed(old, operands, opcode, attributes or {})
-        if (made.operands, made.instruction) != (old.operands, old.instruction) and self.fits(made):
+        as_before = made.operands == old.operands and made.opcode == old.opcode and not self._differs(attributes or {})
+        if not as_before and self.fits(made):
             yield Edit(self.kind, old, problem, remedy, {self.position: (made,)})
+
+    def _differs(self, attributes: Mapping[str, Any]) -> bool:
+        return any(isinstance(v, np.ndarray) or v != self.attributes.get(k) for k, v in attributes.items())
 
     def having(self, problem: str, remedy: str, **attributes: Any) -> Iterator[Edit]:
         """The operation with other attributes."""

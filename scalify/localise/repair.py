@@ -67,8 +67,10 @@ def _at_once(bench: Bench, trace: _Trace) -> Edit | None:
     near = [s for s in _sites(bench, suspects, STEPS) if s not in here]
     before = [s for s in _sites(bench, suspects[:1], MOST_SITES) if s not in here + near]
     plan = (
-        (here, OFTEN, False),
-        (near, OFTEN, False),
+        (here, (FIRST, OWN), False),
+        (near, (FIRST, OWN), False),
+        (here, (ANY,), False),
+        (near, (ANY,), False),
         (here, OFTEN, True),
         (near, OFTEN, True),
         (here + near, (LAST,), False),
