@@ -106,7 +106,11 @@ FAULTS: dict[str, tuple[str, Fault, Kind]] = {
     "an all-reduce too many": ("scale", lambda b, v: b.scaled(b.reduced(v, name="fault"), 0.5), Kind.EXTRA_REDUCTION),
     "groups of two": ("reduction", lambda b, v: b.reduced(v, groups=((0, 1), (2, 3)), name="fault"), Kind.WRONG_GROUPS),
     "the greatest instead of the sum": ("reduction", lambda b, v: b.reduced(v, "maximum", name="fault"), Kind.WRONG_OPERATION),
-    "another factor": ("scale", lambda b, v: b.scaled(v, 0.25, name="fault"), Kind.WRONG_SCALE),
+    "another factor": (
+        "scale",
+        lambda b, v: b.like("multiply", v, b.broadcast(b.constant("f32", 0.25, name="fault"), b.shape(v).dims)),
+        Kind.WRONG_CONSTANT,
+    ),
     "another bias": (
         "shift",
         lambda b, v: b.like("subtract", v, b.broadcast(b.other, b.shape(v).dims, (1,), name="fault")),
