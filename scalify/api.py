@@ -15,7 +15,7 @@ from scalify.lift.terms import LimitReached
 from scalify.localise.findings import find
 from scalify.prove.overflow import unguarded
 from scalify.prove.verify import DEFAULT_LIMITS, How, Outcome, Proof, prove
-from scalify.report.model import Finding, Output, Report, Stats, Stopped, StopReason, Verdict
+from scalify.report.model import Counterexample, Finding, Output, Report, Stats, Stopped, StopReason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,13 +94,20 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
     proved = time.perf_counter()
     failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
     findings = _findings(pair, failing, options, risky)
-    seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": time.perf_counter() - proved}
+    localised = time.perf_counter()
+    seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": localised - proved}
+    counterexample = None
+    if failing:
+        counterexample = _refute(baseline, distributed, relation, options, proof.outcomes, limits["refutation"])
+        seconds["refute"] = time.perf_counter() - localised
+    stopped = _reason(pair, proof, limits) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None
     return Report(
-        verdict=Verdict.UNVERIFIED if failing or risky else Verdict.VERIFIED,
-        outputs=_outputs(proof.outcomes, dependents(pair, risky)),
+        verdict=Verdict.REFUTED if counterexample else Verdict.UNVERIFIED if failing or risky else Verdict.VERIFIED,
+        outputs=_outputs(proof.outcomes, dependents(pair, risky), counterexample),
         findings=findings,
+        counterexample=counterexample,
         assumptions=_assumptions(pair, proof),
-        stopped=_reason(pair, proof, limits) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None,
+        stopped=None if counterexample else stopped,
         stats=Stats(_count(baseline, distributed), len(pair.store.terms), proof.obligations, proof.memo_hits, seconds),
     )
 
@@ -129,11 +136,20 @@ def _count(baseline: Module, distributed: Sequence[Module]) -> int:
     return baseline.instruction_count + sum(m.instruction_count for m in distributed)
 
 
-def _outputs(outcomes: Sequence[Outcome], risky: set[int]) -> tuple[Output, ...]:
-    open_ones = {o.claim.output for o in outcomes if o.how is How.OPEN or o.claim.actual in risky}
-    return tuple(
-        [Output(n, Verdict.UNVERIFIED if n in open_ones else Verdict.VERIFIED) for n in sorted({o.claim.output for o in outcomes})]
-    )
+def _refute(
+    baseline: Module, distributed: Sequence[Module], relation: Relation, options: Options, outcomes: Sequence[Outcome], operations: int
+) -> Counterexample | None:
+    from scalify.refute.search import refute  # noqa: PLC0415 - only where a proof is missing
+
+    among = {o.claim.output for o in outcomes if o.how is How.OPEN}
+    return refute(baseline, distributed, relation, options.registry, among, operations)
+
+
+def _outputs(outcomes: Sequence[Outcome], risky: set[int], counterexample: Counterexample | None) -> tuple[Output, ...]:
+    verdicts = {o.claim.output: Verdict.VERIFIED for o in outcomes}
+    verdicts |= {o.claim.output: Verdict.UNVERIFIED for o in outcomes if o.how is How.OPEN or o.claim.actual in risky}
+    verdicts |= {d.output: Verdict.REFUTED for d in counterexample.outputs} if counterexample else {}
+    return tuple([Output(n, verdicts[n]) for n in sorted(verdicts)])
 
 
 def dependents(pair: Pair, operations: Sequence[Operation]) -> set[int]:

@@ -92,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _commands() -> tuple[ModuleType, ...]:
     """Imported here, not above: a broken installation must not end with Python's status 1, which means refuted."""
-    from scalify.commands import relate, rules, show, verify  # noqa: PLC0415
+    from scalify.commands import relate, replay, rules, show, verify  # noqa: PLC0415
 
-    return verify, relate, show, rules
+    return verify, relate, show, replay, rules
 
 
 def _tolerate_any_text() -> None:

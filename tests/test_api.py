@@ -63,8 +63,10 @@ def test_a_right_pair_is_verified() -> None:
 def test_a_missing_sum_is_named() -> None:
     baseline, distributed = row_parallel(1), row_parallel(2, reduced=False)
     report = verify(baseline, [distributed], relate(baseline, distributed))
-    assert report.verdict is Verdict.UNVERIFIED
-    assert report.stopped is not None
+    assert report.verdict is Verdict.REFUTED
+    assert report.stopped is None
+    assert report.counterexample is not None
+    assert [d.output for d in report.counterexample.outputs] == [0]
     first = report.findings[0]
     assert first.kind is Kind.MISSING_REDUCTION
     assert first.distributed.opcode == "dot"  # the partial result; a sum after it makes the pair verify

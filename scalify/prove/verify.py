@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
     Rules = Callable[[], Sequence[Rule]]
 
-DEFAULT_LIMITS: Mapping[str, int] = {"operations": MOST_OPERATIONS, "terms": 2_000_000, "instances": 20_000, "obligations": 16, "sweep": 24}
-"""Counted limits, by the names that ``--limit`` takes."""
+DEFAULT_LIMITS: Mapping[str, int] = {
+    "operations": MOST_OPERATIONS,
+    "terms": 2_000_000,
+    "instances": 20_000,
+    "obligations": 16,
+    "sweep": 24,
+    "refutation": 4_000_000_000,
+}
+"""Counted limits, by the names that ``--limit`` takes; ``refutation`` counts element operations of the search for a counterexample."""
 
 
 class How(Enum):

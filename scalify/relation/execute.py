@@ -57,31 +57,33 @@ def distribute(
 
     :raises RelationError: no entry speaks of a parameter.
     """
-    return [_assemble(relation, baseline_inputs, number, shape, module) for number, shape in enumerate(parameter_shapes)]
+    return [assemble(relation, baseline_inputs, number, shape, module) for number, shape in enumerate(parameter_shapes)]
 
 
-def _assemble(
-    relation: Relation, baseline_inputs: Mapping[int, Array] | Sequence[Array], number: int, shape: Shape, module: int | None
+def assemble(
+    relation: Relation, baseline_inputs: Mapping[int, Array] | Sequence[Array], number: int, shape: Shape, module: int | None = None
 ) -> Array:
+    """One distributed parameter, as :func:`distribute` gives it."""
     mesh = relation.mesh
     if not shape.is_array:
         return np.zeros((mesh.size, 0))
-    pieces = _pieces(relation.inputs, number, module)
+    pieces = pieces_of(relation.inputs, number, module)
     if not pieces:
         raise RelationError(f"no entry speaks of distributed parameter {number}")
     whole = np.zeros((*mesh.shape, *shape.dims), storage(shape.dtype))
     for piece in pieces:
         source = piece.recipe.source
-        given = source if isinstance(source, np.ndarray) else _on_mesh(relation, baseline_inputs[source])
-        whole[_region(mesh, piece)] = apply(piece.recipe, given)
+        given = source if isinstance(source, np.ndarray) else on_mesh(relation, baseline_inputs[source])
+        whole[region(mesh, piece)] = apply(piece.recipe, given)
     return _by_device(mesh, whole)
 
 
-def _pieces(entries: Mapping[int, tuple[Piece, ...]], number: int, module: int | None) -> list[Piece]:
+def pieces_of(entries: Mapping[int, tuple[Piece, ...]], number: int, module: int | None) -> list[Piece]:
+    """The pieces of a parameter or output that speak of a module."""
     return [p for p in entries.get(number, ()) if module is None or p.module is None or p.module == module]
 
 
-def _on_mesh(relation: Relation, array: Array) -> Array:
+def on_mesh(relation: Relation, array: Array) -> Array:
     """A baseline array as recipes take it: with the mesh dimensions in front if the baseline runs on the mesh, else without any."""
     return by_position(relation.mesh, array) if relation.same_mesh else array[0]
 
@@ -98,7 +100,8 @@ def _by_device(mesh: Mesh, array: Array) -> Array:
     return result
 
 
-def _region(mesh: Mesh, piece: Piece) -> tuple[slice, ...]:
+def region(mesh: Mesh, piece: Piece) -> tuple[slice, ...]:
+    """The region that a piece speaks of, of an array ``[*mesh.shape, *dims]``."""
     return (slice(None),) * len(mesh.shape) + tuple(map(slice, piece.starts, piece.limits))
 
 
@@ -111,18 +114,18 @@ def compare(
     """
     return {
         number: max(
-            _difference(relation, p, baseline_outputs, distributed_outputs[number]) for p in _pieces(relation.outputs, number, module)
+            _difference(relation, p, baseline_outputs, distributed_outputs[number]) for p in pieces_of(relation.outputs, number, module)
         )
         for number in relation.outputs
-        if _pieces(relation.outputs, number, module)
+        if pieces_of(relation.outputs, number, module)
     }
 
 
 def _difference(relation: Relation, piece: Piece, baseline_outputs: Sequence[Array], output: Array) -> float:
     source = piece.recipe.source
-    given = source if isinstance(source, np.ndarray) else _on_mesh(relation, baseline_outputs[source])
+    given = source if isinstance(source, np.ndarray) else on_mesh(relation, baseline_outputs[source])
     expected = apply(piece.recipe, given)
-    found = by_position(relation.mesh, output)[_region(relation.mesh, piece)]
+    found = by_position(relation.mesh, output)[region(relation.mesh, piece)]
     if piece.partial:
         found = np.broadcast_to(found.sum(axis=piece.partial, keepdims=True, dtype=found.dtype), found.shape)
     return relative_difference(expected, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from scalify.report.model import Finding, Place, Report, Verdict
-from scalify.report.text import headline, location, ranges, stopped, times, visible, work
+from scalify.report.text import counterexample, headline, location, ranges, stopped, times, visible, work
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
@@ -25,6 +25,7 @@ def render(report: Report) -> str:
         _files(report),
         _outputs(report),
         *map(_finding, report.findings),
+        *[f"<p><strong>Differs:</strong> {_text(line)}</p>" for line in counterexample(report)],
         f"<p><strong>Stopped:</strong> {_text(stopped(report))}</p>" if report.stopped else "",
         _assumptions(report),
         f"<footer>{_text(work(report))}; scalify {_text(report.tool.version)}</footer>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from scalify.report.model import Finding, Place, Report, Verdict
-from scalify.report.text import headline, location, ranges, stopped, times, visible, work
+from scalify.report.text import counterexample, headline, location, ranges, stopped, times, visible, work
 
 SHOWN_FINDINGS = 50
 
@@ -18,6 +18,8 @@ def render(report: Report) -> str:
     blocks.extend(_finding(finding) for finding in report.findings[:SHOWN_FINDINGS])
     if len(report.findings) > SHOWN_FINDINGS:
         blocks.append(f"{len(report.findings) - SHOWN_FINDINGS} more findings are in the JSON report.")
+    if report.counterexample is not None:
+        blocks.append("**Differs**\n\n" + "\n".join(f"- {escape(line)}" for line in counterexample(report)))
     if report.stopped is not None:
         blocks.append(f"**Stopped:** {escape(stopped(report))}")
     if report.assumptions:

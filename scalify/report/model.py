@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
 
 from scalify import __version__
 from scalify.errors import InputError
@@ -157,6 +157,34 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """An element of a distributed output that differs from what the relation makes of the baseline's.
+
+    ``index`` is its place in the array of its ``device`` (a device id). Either value lies between two bounds (None: there is none), which allow
+    for all rounding; integers have equal ones. ``rounding`` is how far rounding to the declared types moves the values of this output on
+    these inputs, at most, in either graph.
+    """
+
+    output: int
+    device: int
+    index: tuple[int, ...]
+    baseline: tuple[float | None, float | None]
+    distributed: tuple[float | None, float | None]
+    rounding: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Inputs on which the graphs differ, chosen by ``seed`` and ``sampling`` (:mod:`scalify.refute.inputs`); the largest difference of each output
+    that has one. ``scalify replay`` shows it again.
+    """
+
+    seed: int
+    sampling: str
+    outputs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """Counts of the work done. ``seconds`` is wall time for each stage in the order of running, ``peak_rss_mib`` of this process."""
 
@@ -190,13 +218,13 @@ class Report:
     """The outcome of one verification.
 
     ``assumptions`` says in words on what the verdict rests: value ranges, what was inferred instead of read, that numbers are reals.
-    ``counterexample`` is a JSON object, None unless the verdict is refuted. ``stopped`` is None unless it is unverified.
+    ``counterexample`` is None unless the verdict is refuted. ``stopped`` is None unless it is unverified.
     """
 
     verdict: Verdict
     outputs: tuple[Output, ...] = ()
     findings: tuple[Finding, ...] = ()
-    counterexample: Mapping[str, Any] | None = None
+    counterexample: Counterexample | None = None
     assumptions: tuple[str, ...] = ()
     stats: Stats = field(default_factory=Stats)
     stopped: Stopped | None = None

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scalify.report.model import Finding, Place, Report, Severity, Verdict
-from scalify.report.text import headline, location, ranges, stopped, times, visible, work
+from scalify.report.text import counterexample, headline, location, ranges, stopped, times, visible, work
 
 STYLES = {
     Verdict.VERIFIED: "bold green",
@@ -49,6 +49,7 @@ def _parts(report: Report, *, verbose: bool) -> list[RenderableType]:
     parts.extend(_finding(finding, verbose=verbose) for finding in shown)
     if len(shown) < len(report.findings):
         parts.append(Text(f"{len(report.findings) - len(shown)} more findings: --verbose shows them, --json writes them"))
+    parts.extend(Text.assemble(("differs  ", "bold"), line) for line in counterexample(report)[:SHOWN_FINDINGS])
     if report.stopped is not None:
         parts.append(Text.assemble(("stopped  ", "bold"), stopped(report)))
     if report.assumptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, assert_never
 
-from scalify.report.model import Place, Report, StopReason, Verdict
+from scalify.report.model import Difference, Place, Report, StopReason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +95,27 @@ def stopped(report: Report) -> str:
         StopReason.UNSUPPORTED: "something has no known semantics",
     }[report.stopped.reason]
     return visible(f"{reason}: {report.stopped.detail}" if report.stopped.detail else reason)
+
+
+def counterexample(report: Report) -> list[str]:
+    """The concrete values that differ, a line for each output."""
+    if report.counterexample is None:
+        return []
+    return [difference(d) for d in report.counterexample.outputs]
+
+
+def difference(found: Difference) -> str:
+    """An element that differs, with both values."""
+    place = f"output {found.output}[{', '.join(map(str, found.index))}] on device {found.device}"
+    line = f"{place} is {_value(found.distributed)}, the baseline's {_value(found.baseline)}"
+    return f"{line} (rounding moves it by {found.rounding:.1g} at most)" if found.rounding else line
+
+
+def _value(bounds: tuple[float | None, float | None]) -> str:
+    low, high = bounds
+    if low is None or high is None:
+        return f"above {low:.6g}" if low is not None else f"below {high:.6g}" if high is not None else "unbounded"
+    return f"{(low + high) / 2:.7g}"
 
 
 def work(report: Report) -> str:

@@ -251,7 +251,7 @@ LOCAL = {
 def check(case: Case) -> None:
     assert case.report(faulty=False).verdict is Verdict.VERIFIED
     report = case.report(faulty=True)
-    assert report.verdict is Verdict.UNVERIFIED
+    assert report.verdict is Verdict.REFUTED
     first = report.findings[0]
     assert first.repair is not None
     assert case.words in first.repair
@@ -356,7 +356,7 @@ def test_two_mistakes_have_no_single_repair() -> None:
         return used(b, b.like("subtract", *((y, b.like("tanh", a)) if faulty else (b.like("tanh", a), y))))
 
     report = judged(lambda b: make(b, False), lambda b: make(b, True), {}, "")
-    assert report.verdict is Verdict.UNVERIFIED
+    assert report.verdict is Verdict.REFUTED
     assert report.findings
     assert all(f.repair is None for f in report.findings)
 
@@ -370,7 +370,7 @@ def test_the_expected_output_is_not_offered_in_the_place_of_the_output() -> None
         return b.add("transpose", "f32", (5, 6), [h], dimensions=(1, 0))
 
     report = judged(lambda b: make(b, False), lambda b: make(b, True), {}, "")
-    assert report.verdict is Verdict.UNVERIFIED
+    assert report.verdict is Verdict.REFUTED
     assert all(f.repair is None for f in report.findings)
 
 

@@ -54,7 +54,7 @@ def test_layers_cost_no_more_obligations() -> None:
 def test_a_wrong_layer_is_not_bridged() -> None:
     baseline = network(4, fused=True)
     report = verify(baseline, [network(4, fused=False, wrong=2)], identity(baseline))
-    assert report.verdict is Verdict.UNVERIFIED
+    assert report.verdict is Verdict.REFUTED
 
 
 def test_no_sweep_without_a_budget() -> None:

@@ -3,7 +3,9 @@
 A float is held as one complex number, its lower bound the real part and its upper bound the imaginary part, so that data movement treats
 both alike. Sums, products and quotients are rounded outwards, and not at all where float64 has them exactly; functions are widened by
 :data:`ULPS` units in the last place, more than NumPy's libraries err. So two results whose intervals have no number in common differ over the
-reals: that refutes, whatever was rounded on the way. What depends on the order of two values whose intervals overlap is undecidable.
+reals: that refutes, whatever was rounded on the way. Where the value may be no number at all, or nothing is known of it (a quotient by
+what may be 0, infinity minus infinity), both bounds are NaN, and so are those of what is made of it. What depends on the order of two values whose
+intervals overlap is undecidable.
 """
 
 from __future__ import annotations
@@ -54,12 +56,16 @@ _STEPS = frozenset({"floor", "ceil", "round-nearest-afz", "round-nearest-even", 
 
 
 def interval(low: Array, high: Array) -> Array:
-    """Intervals from their bounds. :raises Undecidable: a bound is no number."""
-    if np.isnan(low).any() or np.isnan(high).any():
-        raise Undecidable("a value is not a number")
-    found = np.empty(np.broadcast_shapes(low.shape, high.shape), np.complex128)
-    found.real, found.imag = low, high
+    """Intervals from their bounds; nothing is known of a value if a bound is NaN."""
+    unknown = np.isnan(low) | np.isnan(high)
+    found = np.empty(unknown.shape, np.complex128)
+    found.real, found.imag = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
     return found
+
+
+def known(x: Array, where: Array) -> Array:
+    """The intervals where a condition holds, elsewhere nothing."""
+    return np.where(where, x, complex(np.nan, np.nan))
 
 
 def bounds(x: Array) -> tuple[Array, Array]:
@@ -143,10 +149,8 @@ def multiply(a: Array, b: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """``a / b``. :raises Undecidable: the divisor may be 0."""
-    if ((b.real <= 0) & (b.imag >= 0)).any():
-        raise Undecidable("a divisor may be 0")
-    return _extremes([_quotient(x, y) for x in bounds(a) for y in bounds(b)])
+    """``a / b``, where the divisor is not 0."""
+    return known(_extremes([_quotient(x, y) for x in bounds(a) for y in bounds(b)]), (b.real > 0) | (b.imag < 0))
 
 
 def _quotient(a: Array, b: Array) -> tuple[Array, Array]:
@@ -166,24 +170,18 @@ def _power(x: Array, y: Array) -> Array:
         if count > 0 and count % 2 == 0:
             result = interval(np.maximum(result.real, 0.0), result.imag)
         return divide(interval(np.ones(x.shape), np.ones(x.shape)), result) if count < 0 else result
-    if (x.real <= 0).any():
-        raise Undecidable("a power of a number that may not be positive")
     found = _extremes([_widened(p, p) for a in bounds(x) for b in bounds(y) for p in [np.power(a, b)]])
-    return interval(np.maximum(found.real, 0.0), found.imag)
+    return known(interval(np.maximum(found.real, 0.0), found.imag), x.real > 0)
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    if not exact(a) or not exact(b) or (b.real == 0).any():
-        raise Undecidable("a remainder of a number that is not known exactly")
     rest = np.fmod(a.real, b.real)
-    return interval(rest, rest)
+    return known(interval(rest, rest), (a.real == a.imag) & (b.real == b.imag) & (b.real != 0))
 
 
 def _rsqrt(x: Array) -> Array:
-    if (x.real <= 0).any():
-        raise Undecidable("a root of a number that may not be positive")
     low, high = _widened(1 / np.sqrt(x.imag), 1 / np.sqrt(x.real))
-    return interval(np.maximum(low, 0.0), high)
+    return known(interval(np.maximum(low, 0.0), high), x.real > 0)
 
 
 def _abs(x: Array) -> Array:
@@ -210,10 +208,8 @@ def _extremum(ufunc: np.ufunc) -> Callable[[Array, Array], Array]:
 
 def _rising(opcode: str, x: Array) -> Array:
     lowest, least, greatest = _RISING[opcode]
-    if (x.real < lowest).any():
-        raise Undecidable(f"{opcode} of a number that may be outside its domain")
     low, high = _around(opcode, x.real)[0], _around(opcode, x.imag)[1]
-    return interval(np.maximum(low, least), np.minimum(high, greatest))
+    return known(interval(np.maximum(low, least), np.minimum(high, greatest)), x.real >= lowest)
 
 
 def _around(opcode: str, x: Array) -> tuple[Array, Array]:
@@ -308,8 +304,8 @@ class Interval(Domain):
     def _finite(x: Array) -> Array:
         low: Array = np.isfinite(x.real)
         high: Array = np.isfinite(x.imag)
-        if (low != high).any():
-            raise Undecidable("a number may be infinite")
+        if (low != high).any() or np.isnan(x.real).any():
+            raise Undecidable("a number may be infinite, or none at all")
         return low
 
     def _reduce(self, opcode: str, x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
@@ -328,12 +324,10 @@ class Interval(Domain):
     def _matmul(self, a: Array, b: Array, dtype: DType) -> Array:
         """Midpoints multiply; the radii and a bound of the rounding of all sums, in whatever order, are the new radius (Rump 1999)."""
         if exact(a) and exact(b) and self._short(a.real, b.real):
-            product = np.matmul(a.real, b.real)
+            product = np.matmul(np.ascontiguousarray(a.real), np.ascontiguousarray(b.real))
             return interval(product, product)
         x, dx = _middle(a)
         y, dy = _middle(b)
-        if not (np.isfinite(x).all() and np.isfinite(y).all()):
-            self._refuse("products of infinite numbers in a contraction")
         count = a.shape[-1]
         size = np.matmul(np.abs(x), np.abs(y))
         radius = np.matmul(dx, np.abs(y) + dy) + np.matmul(np.abs(x), dy)
@@ -356,10 +350,10 @@ class Interval(Domain):
         return super().compare(direction, a, b, dtype)
 
     def _compare(self, direction: str, a: Array, b: Array, dtype: DType) -> Array:
-        same = (a.real == b.real) & (a.imag == b.imag) & (a.real == a.imag)
+        same = (a.real == b.real) & (a.imag == b.imag) & ((a.real == a.imag) | (a is b))
         less, more = a.imag < b.real, a.real > b.imag
         if not (same | less | more).all():
-            raise Undecidable("the order of two numbers is not known: their intervals overlap")
+            raise Undecidable("the order of two numbers is not known")
         found: Array = {"EQ": same, "NE": ~same, "LT": less, "LE": less | same, "GT": more, "GE": more | same}[direction]
         return found
 
@@ -387,7 +381,7 @@ class Interval(Domain):
     def _to_integer(self, x: Array, target: DType) -> Array:
         real = Real()
         low, high = [real._to_integer(part, target) for part in bounds(x)]  # noqa: SLF001 - the other domain's own rounding
-        if (low != high).any():
+        if (low != high).any() or np.isnan(x.real).any():
             raise Undecidable("the whole part of a number is not known")
         return low
 
@@ -415,8 +409,8 @@ def _lost(x: Array, axes: tuple[int, ...], count: int) -> Array:
 
 
 def _middle(x: Array) -> tuple[Array, Array]:
-    """Midpoints and radii that cover the intervals."""
+    """Midpoints and radii that cover the intervals, contiguous: else NumPy multiplies matrices without BLAS."""
     if exact(x):
-        return x.real, np.zeros(x.shape)
+        return np.ascontiguousarray(x.real), np.zeros(x.shape)
     middle = x.real / 2 + x.imag / 2
     return middle, up(np.maximum(middle - x.real, x.imag - middle))

@@ -117,9 +117,16 @@ def _scatter(op: Op, operands: Sequence[Array]) -> Any:
     valid = np.broadcast_to(valid.reshape(*valid.shape, *(1,) * (len(shape) - valid.ndim)), shape)
     results = [np.array(t.reshape(lanes, -1)) for t in targets]
     flat = [np.ascontiguousarray(np.broadcast_to(a, shape)).reshape(lanes, -1) for a in (places, *ordered, valid)]
+    if op.attributes.get("unique_indices") and _meet(flat[0], flat[-1]):
+        op.domain.arbitrary.add("a scatter whose indices are not unique, as it promises")
     accumulate(op.scope, op.instruction.calls[0], results, flat[0], flat[1:-1], flat[-1])
     reshaped = tuple(r.reshape(t.shape) for r, t in zip(results, targets, strict=True))
     return unpack(reshaped, as_tuple=op.shape.is_tuple)
+
+
+def _meet(places: Array, valid: Array) -> bool:
+    """Whether two updates of one lane go to the same place."""
+    return any(np.unique(own[ok]).size != np.count_nonzero(ok) for own, ok in zip(places, valid, strict=True))
 
 
 def _scatter_indexing(op: Op, operand: tuple[int, ...], update: tuple[int, ...]) -> Indexing:

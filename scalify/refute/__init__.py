@@ -1,0 +1,1 @@
+"""Looking for inputs on which the two graphs differ."""
