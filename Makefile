@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check format bench fuzz-input test-xla dist clean
+.PHONY: demo test check format bench fuzz-input rules rule-mutations test-xla dist clean
 
 # Re-installed whenever pyproject.toml changes. Compiled at once, as pip does with a wheel: where Python is told not to write bytecode, each
 # start of the command would compile everything anew.
@@ -41,6 +41,15 @@ fuzz-input: $(STAMP)
 test-xla: $(STAMP)
 	@$(BIN)/python -c 'import jax' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,jax]'
 	$(BIN)/python -m tests.xla $(or $(COUNT),1000) $(or $(SEED),0)
+
+# Proves every rule, law and transfer function again, and writes the record of the proofs and the page that shows them.
+rules: $(STAMP)
+	$(BIN)/scalify rules --check --record rules/scalify_rules/proofs.json
+	$(BIN)/scalify rules --markdown > docs/rules.md
+
+# Deletes every side condition of every rule and law in turn; a check must notice each. Minutes.
+rule-mutations: $(STAMP)
+	$(BIN)/python -m tests.support.rule_mutations
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -75,8 +75,7 @@ RULES = (
     ),
     _program(
         "one-hot-variable", "sum_v [v = w] x(v)", "x(w)",
-        (f"{_SUM} (equates g v w) (set-not-contains vs w)", "(union s (Total (set-remove vs v) (SubVar v w (Mul r))))"),
-        (f"{_SUM} (equates g v w) (set-contains vs w)", "(union s (Total (set-remove vs v) (SubVar v w (Mul r))))"),
+        (f"{_SUM} (equates g v w)", "(union s (Total (set-remove vs v) (SubVar v w (Mul r))))"),
         claim=claims.ONE_HOT_VARIABLE,
     ),
     _program(
