@@ -64,24 +64,21 @@ def proved_on_load(rule: Rule, where: str) -> Rule:
     :raises ConfigError: it is wrong on an instance, or no proof was found.
     """
     try:
-        kind, wrong = _proved(rule)
+        kind, verdict = _proved(rule)
     except InputError as error:
         raise ConfigError(error.message, where) from None
     if not kind:
-        raise ConfigError(f"rule {rule.name.removeprefix('user:')} is {'wrong' if wrong else 'not proved'}: {wrong or _NO_PROOF}", where)
+        raise ConfigError(f"rule {rule.name.removeprefix('user:')} is {verdict}", where)
     return replace(rule, proof=Record(rule.digest, kind))
-
-
-_NO_PROOF = "neither a proof for all sizes nor one for all small sizes was found, and no counterexample"
 
 
 @cache
 def _proved(rule: Rule) -> tuple[str, str]:
-    """Remembered in memory only: a file that says what was proved could be written by anybody."""
-    from scalify.prove.proof.entry import prove_only  # noqa: PLC0415 - a proof by the project's own rules needs none of it
+    """The kind of proof, or what to say without one. Remembered in memory only: a file that says what was proved could be written by anybody."""
+    from scalify.prove.proof.entry import UNDECIDED, prove_only  # noqa: PLC0415 - a proof by the project's own rules needs none of it
 
     proof = prove_only(rule)
-    return proof.kind, proof.wrong
+    return proof.kind, f"not proved: {proof.wrong}" if proof.wrong == UNDECIDED else f"wrong: {proof.wrong}"
 
 
 def rules(entries: Iterable[Entry], users: Sequence[Rule] = ()) -> tuple[Rule, ...]:

@@ -13,6 +13,7 @@ from scalify.prove.rule import Claim, Entry, Rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+UNDECIDED = "neither a proof for all sizes, nor one for all small sizes, nor a counterexample was found"
 #: kinds of proof, the strongest first
 KINDS = ("z3", "exhaustive")
 
@@ -52,7 +53,7 @@ def prove_only(entry: Entry) -> Proof:
     for part in entry.parts:
         kind, wrong = prove_part(part)
         if not kind:
-            return Proof("", wrong or "neither a proof nor a counterexample was found")
+            return Proof("", wrong or UNDECIDED)
         kinds.append(kind)
     return Proof(max(kinds, key=KINDS.index))
 
