@@ -1,8 +1,8 @@
 """Trying an edit of the distributed program: the edited operations and what depends on them lifted again, the claims compared.
 
 Nothing is changed for good. An attempt is cheap: values keep the layouts that inference gave them, only the cone of the edit is lifted, and where a
-value comes out that the baseline does not have the attempt may end at once. What an edit changes about the axes of later values is lost that
-way; :meth:`Bench.anew` infers them again, at the price of lifting the whole pair.
+value comes out that the baseline does not have the attempt may end at once. But an edit may need other axes than inference found, or contradict
+them. :meth:`Bench.anew` infers them again, at the price of lifting the whole pair: what an attempt finds counts when that confirms it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalify.errors import InputError
 from scalify.lift.pair import claimed
@@ -21,6 +21,8 @@ from scalify.prove.instances import equal_by_instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from scalify.hlo.module import Shape
     from scalify.lift.layout import Axes, Value
@@ -178,30 +180,42 @@ class Bench:
             return Attempt(len(self.operations), sum(map(self._holds, changed)))
         return Attempt(-1, 0)
 
+    def confirms(self, changes: Changes, given: Mapping[int, Value]) -> bool:
+        """Whether what an attempt found is true. Values that are given have the axes of those in whose place they are: nothing is contradicted."""
+        return bool(given) or self.anew(changes)
+
     def settles(self, changes: Changes, given: Mapping[int, Value]) -> bool:
         """Whether all claims hold with the edit, those that are small instance by instance."""
         with self._kept() as saved:
             self._walk(changes, given, saved, UNLIMITED)
-            return all(c.actual in saved and (self._holds(c) or self._by_instances(c)) for c in self.claims)
+            return all(c.actual in saved and (self._holds(c) or _equal_by_instances(self.pair, c)) for c in self.claims)
         return False
 
     def anew(self, changes: Changes) -> bool:
-        """Whether all claims hold with the edit when the axes of both programs are inferred again."""
+        """Whether all claims hold with the edit when the axes of both programs are inferred again, as for any other pair."""
         assert self.pair.again is not None
         operations = [o for p, old in enumerate(self.operations) for o in changes.get(p, (old,))]
-        dirty: set[int] = set()
-        for position, operation in enumerate(self.operations):
-            if position in changes or not dirty.isdisjoint(operation.operands):
-                dirty.update(operation.results)
-        known = {v: data for v, data in self.program.known.items() if v not in dirty}
         actual = {c.actual for c in self.claims}
         try:
-            pair = self.pair.again(replace(self.program, operations=operations, shapes=list(self.program.shapes), known=known))
+            program = replace(self.program, operations=operations, shapes=list(self.program.shapes), known=self._known_with(changes))
+            pair = self.pair.again(program)
             self.left -= len(operations) + pair.store.asked
-            return all(_equal(pair, c) for c in pair.claims if c.actual in actual)
+            return all(_equal(pair, c) or _equal_by_instances(pair, c) for c in pair.claims if c.actual in actual)
         except (LimitReached, InputError):
             self.left -= COSTLY
             return False
+
+    def _known_with(self, changes: Changes) -> dict[int, npt.NDArray[Any]]:
+        """The known integers with an edit."""
+        with self._kept():
+            dirty: set[int] = set()
+            for position, old in enumerate(self.operations):
+                for operation in changes.get(position, (old,)):
+                    if position in changes or not dirty.isdisjoint(operation.operands):
+                        dirty.update(operation.results)
+                        self._evaluate(operation)
+            return dict(self.program.known)
+        return {}
 
     @contextmanager
     def _kept(self) -> Iterator[dict[int, Value]]:
@@ -215,7 +229,11 @@ class Bench:
         store.limit = min(limit, len(store.terms) + TERMS)
         try:
             yield saved
-        except LimitReached:
+        except (
+            LimitReached,
+            LookupError,
+            ValueError,
+        ):  # transfer functions trust in the axes that inference gives, which an edit may contradict
             self.left -= COSTLY
         finally:
             self.left -= store.asked - asked
@@ -251,8 +269,7 @@ class Bench:
         """Lifts one operation; the results that are other values than before."""
         lifter = self.lifter
         before = {r: lifter.values.get(r) for r in operation.results}
-        if not self._indices.isdisjoint(operation.results) or operation.opcode == "constant":
-            self._evaluate(operation)
+        self._evaluate(operation)
         self.left -= 1
         if operation.opcode != "parameter":
             lifter.lift(operation)
@@ -267,6 +284,8 @@ class Bench:
 
     def _evaluate(self, operation: Operation) -> None:
         """Known integers that depend on an edit are evaluated again."""
+        if self._indices.isdisjoint(operation.results) and operation.opcode != "constant":
+            return
         for result in operation.results:
             self.program.known.pop(result, None)
             if self.program.evaluate is not None:
@@ -287,22 +306,24 @@ class Bench:
     def _holds(self, claim: Claim) -> bool:
         return _equal(self.pair, claim)
 
-    def _by_instances(self, claim: Claim) -> bool:
-        expected, actual = claimed(self.pair, claim)
-        for left, right, block in zip(expected.views, actual.views, actual.layout.blocks, strict=True):
-            if left == right:
-                continue
-            if max(len(cone(v.term, SMALL)) for v in (left, right)) >= SMALL:
-                return False
-            slots = {s: block.sizes[s] for s in actual.layout.slots(0, block)}
-            if not equal_by_instances(self.pair.store, left, right, slots, self.lifter.known_terms, INSTANCES):
-                return False
-        return True
-
 
 def _equal(pair: Pair, claim: Claim) -> bool:
     expected, actual = claimed(pair, claim)
     return expected.views == actual.views
+
+
+def _equal_by_instances(pair: Pair, claim: Claim) -> bool:
+    """Whether a small claim holds instance by instance."""
+    expected, actual = claimed(pair, claim)
+    for left, right, block in zip(expected.views, actual.views, actual.layout.blocks, strict=True):
+        if left == right:
+            continue
+        if max(len(cone(v.term, SMALL)) for v in (left, right)) >= SMALL:
+            return False
+        slots = {s: block.sizes[s] for s in actual.layout.slots(0, block)}
+        if not equal_by_instances(pair.store, left, right, slots, pair.distributed.known_terms, INSTANCES):
+            return False
+    return True
 
 
 def _uses(pair: Pair) -> dict[Term, list[Operation]]:

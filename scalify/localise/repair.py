@@ -83,7 +83,7 @@ def _at_once(bench: Bench, trace: _Trace) -> Edit | None:
                 if bench.left <= 0:
                     return None
                 attempt = bench.attempt(edit.changes, edit.given)
-                if attempt.proved == len(bench.claims):
+                if attempt.proved == len(bench.claims) and bench.confirms(edit.changes, edit.given):
                     return edit
                 if attempt.reached >= position:
                     trace.reached.append((attempt.reached, edit))
@@ -117,15 +117,22 @@ def _carried(bench: Bench, trace: _Trace) -> Edit | None:
     for attempts in beyond, as_far, others:
         for patience, most in PATIENCE:
             for edit in attempts[:most]:
-                if bench.left > 0 and bench.attempt(edit.changes, edit.given, patience).proved == len(bench.claims):
+                if bench.left <= 0:
+                    return None
+                proved = bench.attempt(edit.changes, edit.given, patience).proved
+                if proved == len(bench.claims) and bench.confirms(edit.changes, edit.given):
                     return edit
     return None
+
+
+def _settled(bench: Bench, edit: Edit) -> bool:
+    return bench.settles(edit.changes, edit.given) and bench.confirms(edit.changes, edit.given)
 
 
 def _elsewhere(bench: Bench, trace: _Trace) -> Edit | None:
     """Instance by instance, too: what was tried near the suspects, then the operations behind them, where a graph has values of its own."""
     for edit in trace.near:
-        if bench.left > NEAR_SHARE and bench.settles(edit.changes, edit.given):
+        if bench.left > NEAR_SHARE and _settled(bench, edit):
             return edit
     failing = bench.failing()
     for groups in (FIRST, OWN), (ANY,), (LAST,):
@@ -133,7 +140,7 @@ def _elsewhere(bench: Bench, trace: _Trace) -> Edit | None:
             for edit in proposals(bench, position, *groups) if position not in trace.sites else ():
                 if bench.left <= 0:
                     return None
-                if bench.settles(edit.changes, edit.given):
+                if _settled(bench, edit):
                     return edit
     return None
 
