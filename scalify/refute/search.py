@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from scalify.relation.model import Piece, Relation
 
 SEEDS = 2
-ELEMENTS = 1 << 24
-"""Of all parameters together, and of any one value."""
-LIVE = 1 << 26
+PARAMETERS = 1 << 24
+"""Elements of all parameters together."""
+ELEMENTS = 1 << 22
+"""Of any one value that is computed; arithmetic on it takes some ten times its 16 bytes an element."""
+LIVE = 1 << 25
 MARGIN = 8
 """A difference refutes if it is so many times the largest rounding error of its output, and more than ``FLOOR`` times the largest value."""
 FLOOR = 2.0**-20
@@ -149,7 +151,7 @@ def refute(
     baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry, outputs: Container[int], operations: int
 ) -> Counterexample | None:
     """Inputs on which some of the outputs differ, if they are found within a number of element operations."""
-    if _elements(baseline, distributed, relation) > ELEMENTS:
+    if _elements(baseline, distributed, relation) > PARAMETERS:
         return None
     try:
         execution = Execution(baseline, distributed, relation, registry, operations)
