@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scalify.errors import HloError, InputError
 from scalify.hlo.arithmetic.real import Real
 from scalify.hlo.dtypes import DTYPES
-from scalify.hlo.interpret import HANDLERS
+from scalify.hlo.semantics.engine import HANDLERS
 from scalify.hlo.semantics.values import Budget, Machine, Meter, Op, Scope
 from scalify.lift.collate import PER_DEVICE
 from scalify.lift.custom_calls import Registry, expand
