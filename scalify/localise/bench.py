@@ -110,6 +110,20 @@ class Bench:
         news = {v for v in self.positions if self.known.status(v) is Status.NEW and not self.known.is_multiple(self.lifter.values[v])}
         return [o for o in self.operations if any(r in news and r in self._reach for r in o.results) and news.isdisjoint(o.operands)]
 
+    def alike(self, a: int, b: int) -> bool:
+        """Whether the operations at two positions may be the same one in two layers."""
+        if not 0 <= a < len(self.operations) or not 0 <= b < len(self.operations):
+            return False
+        first, second = self.operations[a], self.operations[b]
+        return (first.opcode, first.shapes) == (second.opcode, second.shapes)
+
+    def beyond(self, value: int, step: int) -> int:
+        """The value that is made ``step`` positions later by a like operation; the value itself if there is none, as for what all layers share."""
+        position = self.positions.get(value, -1)
+        if not self.alike(position, position + step) or self.operations[position].opcode in ("parameter", "constant"):
+            return value
+        return self.operations[position + step].results[self.operations[position].results.index(value)]
+
     def without(self, changes: Changes) -> int:
         """The position of the first new value behind some operations as they are: what an edit of them has to get beyond."""
         return min(self._horizon(r) for p in changes for r in self.operations[p].results)

@@ -33,7 +33,8 @@ MOST_EDITS = 24  #: of one rule at one operation
 @dataclass(frozen=True)
 class Edit:
     """``changes`` replaces the operations at some positions of the program. ``operation`` is the one to name, ``problem`` what is wrong with it and ``remedy`` what makes the
-    graph verify. ``given`` are values that are there without an operation; ``counterpart`` is the baseline's operation that the edit follows.
+    graph verify. ``given`` are values that are there without an operation; ``counterpart`` is the baseline's operation that the edit follows; ``places`` counts the
+    places that are edited.
     """
 
     kind: Kind
@@ -43,6 +44,15 @@ class Edit:
     changes: Mapping[int, tuple[Operation, ...]]
     given: Mapping[int, Value] = field(default_factory=dict)
     counterpart: Operation | None = None
+    places: int = 1
+
+    def with_others(self, others: Sequence[Edit]) -> Edit:
+        """The same edit at several places."""
+        changes, given = dict(self.changes), dict(self.given)
+        for other in others:
+            changes.update(other.changes)
+            given.update(other.given)
+        return replace(self, remedy=f"{self.remedy}, and so at {len(others)} more", changes=changes, given=given, places=1 + len(others))
 
 
 @dataclass(frozen=True)
@@ -226,3 +236,26 @@ def proposals(bench: Bench, position: int, *groups: str, borrowing: bool = False
         opcode = bench.operations[position].opcode if group == OWN else group
         for kind, rule in RULES.get((opcode, borrowing), ()):
             yield from islice(rule(Site(bench, position, kind)), MOST_EDITS)
+
+
+def moved(bench: Bench, edit: Edit, step: int) -> Edit | None:
+    """The same edit in another layer, whose operations are ``step`` positions further; None if there is no such layer or values are given."""
+    names: dict[int, int] = {}
+    changes = {}
+    for position, operations in sorted(edit.changes.items()):
+        if edit.given or not bench.alike(position, position + step):
+            return None
+        changes[position + step] = tuple([_moved(bench, o, position, step, names) for o in operations])
+    return replace(edit, changes=changes)
+
+
+def _moved(bench: Bench, operation: Operation, position: int, step: int, names: dict[int, int]) -> Operation:
+    here, there = bench.operations[position], bench.operations[position + step]
+    as_before = dict(zip(here.operands, there.operands, strict=True)) if operation.results == here.results else {}
+    operands = [names.get(v, as_before.get(v, bench.beyond(v, step))) for v in operation.operands]
+    if operation.results == here.results:
+        return replace(operation, operands=tuple(operands), results=there.results)
+    axes = bench.lifter.axes_of(operands[0] if operands else operation.results[0])
+    for result, shape in zip(operation.results, operation.shapes, strict=True):
+        names[result] = bench.new(shape, axes)
+    return replace(operation, operands=tuple(operands), results=tuple([names[r] for r in operation.results]))

@@ -149,6 +149,14 @@ def _other_constant(site: Site) -> Iterator[Edit]:
         for number in (int(now.flat[0]) + 1, int(now.flat[0]) - 1):
             if np.iinfo(now.dtype).min <= number <= np.iinfo(now.dtype).max:
                 yield from _literal(site, np.full_like(now, number), f"verifies if it is {number}")
+    elif now.ndim == 1:
+        for words, table in (
+            ("reversed", now[::-1]),
+            ("sorted", np.sort(now)),
+            ("rolled back", np.roll(now, -1)),
+            ("rolled on", np.roll(now, 1)),
+        ):
+            yield from _literal(site, table, f"verifies if the table is {words}")
 
 
 def _literal(site: Site, data: npt.NDArray[Any], remedy: str) -> Iterator[Edit]:

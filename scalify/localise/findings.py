@@ -72,7 +72,7 @@ def _finding(
             else _baseline_place(pair, known, operation, source_root)
         )
         where = place(operation.instruction, source_root)
-        return Finding(repair.kind, Severity.ERROR, repair.problem, where, other, repair=repair.remedy)
+        return Finding(repair.kind, Severity.ERROR, repair.problem, where, other, repair.places, repair.remedy)
     kind, message = diagnose(known, operation)
     where = place(blamed(known, operation).instruction, source_root)
     return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
@@ -110,7 +110,9 @@ def _grouped(rows: list[Finding]) -> list[Finding]:
 
 def _counted(group: list[Finding]) -> Finding:
     first = group[0]
-    return Finding(first.kind, first.severity, first.message, first.distributed, first.baseline, len(group), first.repair)
+    return Finding(
+        first.kind, first.severity, first.message, first.distributed, first.baseline, max(first.repeats, len(group)), first.repair
+    )
 
 
 def _precision(pair: Pair, source_root: Path | None) -> list[Finding]:

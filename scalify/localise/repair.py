@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from scalify.localise import edits_of_attributes, edits_of_collectives, edits_of_operands  # noqa: F401  they register their rules
 from scalify.localise.bench import UNLIMITED, Bench
-from scalify.localise.edits import ANY, FIRST, LAST, OWN, Edit, proposals
+from scalify.localise.edits import ANY, FIRST, LAST, OWN, Edit, moved, proposals
 from scalify.report.model import Kind
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ OFTEN = FIRST, OWN, ANY
 STEPS = 3  #: operations before a suspect that are tried together with it
 MOST_SITES = 400
 NEAR_SHARE = 45_000  #: work that is left for operations behind the suspects
-PATIENCE = (8, 300), (UNLIMITED, 10)  #: new values that are put up with, and in how many attempts
+PATIENCE = (8, 300), (UNLIMITED, 300)  #: new values that are put up with, and in how many attempts
 INFERRED = 12  #: attempts for which the axes are inferred again
 
 _MOVING = frozenset({Kind.WRONG_AXIS, Kind.WRONG_LAYOUT, Kind.WRONG_GROUPS, Kind.WRONG_SLICE})
@@ -65,7 +65,7 @@ def _at_once(bench: Bench, trace: _Trace) -> Edit | None:
     suspects = trace.suspects
     here = list(_sites(bench, suspects, 0))
     near = [s for s in _sites(bench, suspects, STEPS) if s not in here]
-    before = [s for s in _sites(bench, suspects[:1], MOST_SITES) if s not in here + near]
+    before = [s for s in _sites(bench, suspects, MOST_SITES) if s not in here + near]
     plan = (
         (here, (FIRST, OWN), False),
         (near, (FIRST, OWN), False),
@@ -85,6 +85,9 @@ def _at_once(bench: Bench, trace: _Trace) -> Edit | None:
                 attempt = bench.attempt(edit.changes, edit.given)
                 if attempt.proved == len(bench.claims) and bench.confirms(edit.changes, edit.given):
                     return edit
+                everywhere = _everywhere(bench, edit, attempt.reached)
+                if everywhere is not None:
+                    return everywhere
                 if attempt.reached >= position:
                     trace.reached.append((attempt.reached, edit))
                 if steps <= STEPS:
@@ -103,6 +106,21 @@ def _sites(bench: Bench, suspects: Sequence[Operation], most: int) -> Iterator[t
             yield from [(steps, p) for p in level]
             level = list(dict.fromkeys([bench.positions[o] for p in level for o in bench.operations[p].operands]))
             steps += 1
+
+
+def _everywhere(bench: Bench, edit: Edit, reached: int) -> Edit | None:
+    """The same edit in all layers, if with the edit in one the damage shows at the same place of another."""
+    before = bench.without(edit.changes)
+    if not before < reached < len(bench.operations) or not bench.alike(before, reached):
+        return None
+    step, others = reached - before, []
+    for number in range(1, (len(bench.operations) - min(edit.changes)) // step + 1):
+        other = moved(bench, edit, number * step)
+        if other is not None:
+            others.append(other)
+    whole = edit.with_others(others)
+    proved = bench.attempt(whole.changes, whole.given).proved if others else 0
+    return whole if proved == len(bench.claims) and bench.confirms(whole.changes, whole.given) else None
 
 
 def _carried(bench: Bench, trace: _Trace) -> Edit | None:

@@ -378,3 +378,26 @@ def test_trying_edits_leaves_no_trace() -> None:
     """A second run over the same modules says the same."""
     case = LOCAL["a lost addend"]
     assert case.report(faulty=True).findings == case.report(faulty=True).findings
+
+
+def test_the_same_mistake_in_every_layer() -> None:
+    """One edit, with the number of places."""
+
+    def make(b: Builder, faulty: bool) -> int:
+        h = b.parameter("f32", (6, 8))
+        for _ in range(4):
+            w = b.parameter("f32", (8, 8 if not faulty else 2))
+            v = b.parameter("f32", (8 if not faulty else 2, 8))
+            inner = b.like(
+                "tanh", b.add("dot", "f32", (6, b.shape(w).dims[1]), [h, w], lhs_contracting_dims=(1,), rhs_contracting_dims=(0,))
+            )
+            h = b.like("add", b.add("dot", "f32", (6, 8), [inner, v], lhs_contracting_dims=(1,), rhs_contracting_dims=(0,)), h)
+        return h
+
+    specs = {n: "[null, tp]" if n % 2 else "[tp]" for n in range(1, 9)}
+    report = judged(lambda b: make(b, False), lambda b: make(b, True), specs, "")
+    first = report.findings[0]
+    assert first.kind is Kind.MISSING_REDUCTION
+    assert first.repair is not None
+    assert "and so at 3 more" in first.repair
+    assert first.repeats == 4
