@@ -85,7 +85,8 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
             exact=options.precision == "exact",
         )
         lifted = time.perf_counter()
-        proof = prove(pair, limits, lambda: _rules(options))
+        refuter = _Refuter(baseline, distributed, relation, options, limits["refutation"])
+        proof = prove(pair, limits, lambda: _rules(options), refuter.first)
         pair = proof.pair
         risky = unguarded(pair.baseline, pair.distributed)
     except LimitReached as reached:
@@ -94,12 +95,12 @@ def _verify(baseline: Module, distributed: Sequence[Module], relation: Relation,
     proved = time.perf_counter()
     failing = [o.claim.actual for o in proof.outcomes if o.how is How.OPEN]
     findings = _findings(pair, failing, options, risky)
-    localised = time.perf_counter()
-    seconds = {"lift": lifted - start, "prove": proved - lifted, "localise": localised - proved}
-    counterexample = None
+    seconds = {"lift": lifted - start, "prove": proved - lifted - refuter.seconds, "localise": time.perf_counter() - proved}
     if failing:
-        counterexample = _refute(baseline, distributed, relation, options, proof.outcomes, limits["refutation"])
-        seconds["refute"] = time.perf_counter() - localised
+        refuter.others({o.claim.output for o in proof.outcomes if o.how is How.OPEN})
+    if refuter.seconds:
+        seconds["refute"] = refuter.seconds
+    counterexample = refuter.found
     stopped = _reason(pair, proof, limits) if failing else Stopped(StopReason.SATURATED, _REALS_ONLY) if risky else None
     return Report(
         verdict=Verdict.REFUTED if counterexample else Verdict.UNVERIFIED if failing or risky else Verdict.VERIFIED,
@@ -136,13 +137,34 @@ def _count(baseline: Module, distributed: Sequence[Module]) -> int:
     return baseline.instruction_count + sum(m.instruction_count for m in distributed)
 
 
-def _refute(
-    baseline: Module, distributed: Sequence[Module], relation: Relation, options: Options, outcomes: Sequence[Outcome], operations: int
-) -> Counterexample | None:
-    from scalify.refute.search import refute  # noqa: PLC0415 - only where a proof is missing
+@dataclass
+class _Refuter:
+    """The search for a counterexample: first a single attempt, before a proof is searched for, and where none is found the other ones."""
 
-    among = {o.claim.output for o in outcomes if o.how is How.OPEN}
-    return refute(baseline, distributed, relation, options.registry, among, operations)
+    baseline: Module
+    distributed: Sequence[Module]
+    relation: Relation
+    options: Options
+    operations: int
+    found: Counterexample | None = None
+    seconds: float = 0.0
+
+    def first(self, outputs: set[int]) -> set[int]:
+        """Those of the outputs that the first inputs show to differ."""
+        self._try(outputs, slice(1))
+        return {d.output for d in self.found.outputs} if self.found else set()
+
+    def others(self, outputs: set[int]) -> None:
+        if self.found is None:
+            self._try(outputs, slice(1, None))
+
+    def _try(self, outputs: set[int], attempts: slice) -> None:
+        from scalify.refute.search import ATTEMPTS, refute  # noqa: PLC0415 - only where normal forms do not prove
+
+        start = time.perf_counter()
+        registry = self.options.registry
+        self.found = refute(self.baseline, self.distributed, self.relation, registry, outputs, self.operations, ATTEMPTS[attempts])
+        self.seconds += time.perf_counter() - start
 
 
 def _outputs(outcomes: Sequence[Outcome], risky: set[int], counterexample: Counterexample | None) -> tuple[Output, ...]:

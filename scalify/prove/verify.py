@@ -12,7 +12,7 @@ from scalify.lift.program import MOST_OPERATIONS
 from scalify.prove.instances import equal_by_instances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from scalify.lift.layout import Layout, Value
     from scalify.lift.terms import View
@@ -66,14 +66,17 @@ class Proof:
     limit: str | None = None
 
 
-def prove(pair: Pair, limits: Mapping[str, int], rules: Rules) -> Proof:
+def prove(pair: Pair, limits: Mapping[str, int], rules: Rules, differing: Callable[[set[int]], Container[int]] = lambda _: ()) -> Proof:
     """An outcome for every claim, in order. Where claims stay open the distributed program is swept and they are tried again.
 
-    ``rules`` is called, and the engine loaded, only when normal forms and instances leave something open: most pairs never need them.
+    ``rules`` is called, and the engine loaded, only when normal forms and instances leave something open: most pairs never need them. Before that ``differing`` is
+    asked which of the outputs that normal forms leave open are known to differ: no proof of theirs is looked for.
     """
     search = _Search(pair, limits, rules)
+    left = {c.output for c in pair.claims if search.differing_blocks(c)}
+    search.refuted = differing(left) if left else ()
     outcomes = search.claims()
-    if any(o.how is How.OPEN for o in outcomes) and search.sweep():
+    if any(o.how is How.OPEN and o.claim.output not in search.refuted for o in outcomes) and search.sweep():
         outcomes = search.claims()
     pair.store.used.update(search.assumed)
     hits = search.hits
@@ -91,6 +94,7 @@ class _Search:
         self.fired: set[str] = set()
         self.user_rules: set[str] = set()
         self.limit: str | None = None
+        self.refuted: Container[int] = ()
 
     def claims(self) -> list[Outcome]:
         return [self.claim(claim) for claim in self.pair.claims]
@@ -123,14 +127,20 @@ class _Search:
         self.fired |= sweep.fired
         self.user_rules |= sweep.user_rules
 
-    def claim(self, claim: Claim) -> Outcome:
+    def differing_blocks(self, claim: Claim) -> list[tuple[View, View, dict[int, int]]]:
+        """The blocks whose views differ: (expected, actual, its slots of the device dimension)."""
         expected, actual = claimed(self.pair, claim)
+        both = enumerate(zip(expected.views, actual.views, strict=True))
+        return [(left, right, _device_slots(actual, number)) for number, (left, right) in both if left != right]
+
+    def claim(self, claim: Claim) -> Outcome:
+        blocks = self.differing_blocks(claim)
+        if claim.output in self.refuted:
+            return Outcome(claim, How.OPEN if blocks else How.NORMAL_FORM, [(left, right) for left, right, _ in blocks])
         how = How.NORMAL_FORM
         differing = []
-        for number, (left, right) in enumerate(zip(expected.views, actual.views, strict=True)):
-            if left == right:
-                continue
-            found = self._settle(left, right, _device_slots(actual, number))
+        for left, right, devices in blocks:
+            found = self._settle(left, right, devices)
             how = found if found is not How.OPEN else how
             if found is How.OPEN:
                 differing.append((left, right))

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from scalify.relation.model import Piece, Relation
 
 SEEDS = 2
+ATTEMPTS = tuple(product(range(SEEDS), SAMPLINGS))
+"""Seeds and samplings, in the order in which they are tried. The first shows nearly every difference that any does."""
 PARAMETERS = 1 << 24
 """Elements of all parameters together."""
 ELEMENTS = 1 << 22
@@ -148,14 +150,20 @@ class Execution:
 
 
 def refute(
-    baseline: Module, distributed: Sequence[Module], relation: Relation, registry: Registry, outputs: Container[int], operations: int
+    baseline: Module,
+    distributed: Sequence[Module],
+    relation: Relation,
+    registry: Registry,
+    outputs: Container[int],
+    operations: int,
+    attempts: Sequence[tuple[int, str]] = ATTEMPTS,
 ) -> Counterexample | None:
     """Inputs on which some of the outputs differ, if they are found within a number of element operations."""
     if _elements(baseline, distributed, relation) > PARAMETERS:
         return None
     try:
         execution = Execution(baseline, distributed, relation, registry, operations)
-        for seed, sampling in product(range(SEEDS), SAMPLINGS):
+        for seed, sampling in attempts:
             found = _attempt(execution, seed, sampling, outputs)
             if found:
                 return Counterexample(seed, sampling, found)
