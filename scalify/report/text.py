@@ -98,10 +98,14 @@ def stopped(report: Report) -> str:
 
 
 def counterexample(report: Report) -> list[str]:
-    """The concrete values that differ, a line for each output."""
-    if report.counterexample is None:
+    """The concrete values that differ, a line for each output; and what the inputs may have that users know to be impossible."""
+    found = report.counterexample
+    if found is None:
         return []
-    return [difference(d) for d in report.counterexample.outputs]
+    lines = [difference(d) for d in found.outputs]
+    if found.sampling == "wide":
+        lines.append("with integers that the relation does not bound: if they cannot occur, an `assume` entry with their range says so")
+    return lines
 
 
 def difference(found: Difference) -> str:

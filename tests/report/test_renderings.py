@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scalify.report import html, markdown, sarif, terminal
-from scalify.report.model import Kind, Report, Stopped, StopReason
+from scalify.report.model import Counterexample, Difference, Kind, Report, Stopped, StopReason, Verdict
 from scalify.report.text import LONGEST, ranges, seconds, stopped, visible
 from tests.support.reports import HOSTILE, unverified, verified
 
@@ -136,3 +136,24 @@ def test_only_limits_that_can_be_raised_are_said_to_be() -> None:
     assert "the limit nodes=40000 was reached; raise it with --limit" in stopped(report)
     fixed = stopped(dataclasses.replace(report, stopped=Stopped(StopReason.LIMIT, limit="obligation-nodes")))
     assert fixed == "the fixed limit obligation-nodes was reached"
+
+
+@pytest.mark.parametrize("render", READABLE)
+def test_a_counterexample_is_shown_with_both_values(render: Callable[[Report], str]) -> None:
+    values = Difference(3, 1, (13, 0), (-0.103136, -0.103137), (0.5126252, 0.5126254), 0.02)
+    unbounded = Difference(4, 0, (), (None, None), (1.0, None))
+    report = dataclasses.replace(
+        unverified(), verdict=Verdict.REFUTED, stopped=None, counterexample=Counterexample(0, "wide", (values, unbounded))
+    )
+    text = render(report).replace("\\", "").replace("\n", " ")
+    for part in (
+        "output 3[13, 0] on device 1 is 0.5126253",
+        "-0.1031365",
+        "0.02",
+        "output 4[] on device 0 is above 1",
+        "unbounded",
+        "assume",
+    ):
+        assert part in text
+    again = Report.from_json(report.to_json())
+    assert again.counterexample == report.counterexample
