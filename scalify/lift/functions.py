@@ -1,4 +1,4 @@
-"""Element functions that are neither linear nor products: max, clamp, select, exp, log, division of integers, and uninterpreted ones.
+"""Element functions that are neither linear nor products: max, clamp, select, division of integers, and uninterpreted ones.
 
 A ``fn`` node is ``(name, attribute, arguments)`` with arguments ``(coefficient, term, labels)``. Equal nodes are equal values whatever the
 function is, so an unknown function needs no law; the laws here are those of the field of reals, with their conditions beside them.
@@ -7,14 +7,13 @@ function is, so an unknown function needs no law; the laws here are those of the
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
 from typing import TYPE_CHECKING
 
 from scalify.lift import product
 from scalify.lift.compare import at_least_zero
-from scalify.lift.instance import child, rebuilds, substitute
+from scalify.lift.instance import child, rebuilds
 from scalify.lift.linear import combine, content, form, negate, scale, subtract
-from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number, quotient
+from scalify.lift.terms import Index, Labels, Number, Store, Term, View, absolute, bounds, is_boolean, is_integer, number, quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -39,7 +38,7 @@ def _facts(term: Term) -> None:
     name, attribute, arguments = term.data
     views = [View(c, t, ()) for c, t, _ in arguments]
     term.taint = _improper(name, views) or (name not in _DEFINITE and any(t.taint for _, t, _ in arguments))
-    term.positive = (name in ("exp", "logistic") and (not term.taint or _is_maximum(views[0].term))) or (
+    term.positive = (name in ("exp", "logistic") and (not term.taint or is_maximum(views[0].term))) or (
         name in ("sqrt", "select", "max") and all(c > 0 and t.positive for c, t, _ in arguments[1 if name == "select" else 0 :])
     )
     fill = _RANGES.get(name)
@@ -56,7 +55,7 @@ def _improper(name: str, views: Sequence[View]) -> bool:
     return constant and (first.coef < 0 if name == "sqrt" else first.coef <= 0 and name in ("log", "power"))
 
 
-def _is_maximum(term: Term) -> bool:
+def is_maximum(term: Term) -> bool:
     """A greatest value over masked ones is taken to be finite: somewhere the mask lets one through."""
     return term.kind == "red" or (term.kind == "fn" and term.data[0] == "max")
 
@@ -311,123 +310,6 @@ def arguments(view: View) -> list[View]:
     return [View(c, t, tuple([at[i] for i in labels])) for c, t, labels in term.data[2]]
 
 
-# -- exp and log ---------------------------------------------------------------------------------------------------------
-def exponential(store: Store, view: View, depth: int = 0) -> View:
-    """``exp``, as a homomorphism from sums to products: ``exp(sum of c x) = product of exp(|c| x) ** sign(c)``.
-
-    True for finite x. ``exp`` of a masking ``-inf`` is 0 and goes through select, for as many selects inside each other as ``MOST_NESTED``.
-    """
-    if not store.laws.exponential:
-        return store.constant(1) if view.coef == 0 else function(store, "exp", [view])
-    entries, constant = form(view)
-    if any(term.kind == "infinity" for term, _ in entries) and not all(t.kind == "infinity" or _finite(store, t) for t, _ in entries):
-        return function(store, "exp", [view])  # -inf may meet inf
-    parts: list[tuple[View, int]] = []
-    if constant:
-        parts.append(_exp_atom(store, store.constant(1), constant, depth))
-    for (term, at), c in entries.items():
-        if term.kind == "infinity" and c < 0:
-            return store.constant(0)
-        parts.append(_exp_atom(store, View(1, term, at), c, depth))
-    if len(parts) > 1:
-        store.used.add("exp-homomorphism")
-    return product.multiply(store, parts)
-
-
-MOST_NESTED = 4
-
-
-def _exp_atom(store: Store, view: View, c: Number, depth: int) -> tuple[View, int]:
-    if view.term.kind == "fn" and view.term.data[0] == "select" and depth < MOST_NESTED:
-        p, a, b = arguments(view)
-        return select(store, p, exponential(store, scale(store, a, c), depth + 1), exponential(store, scale(store, b, c), depth + 1)), 1
-    if view.term.taint and _is_maximum(view.term):
-        store.used.add("finite-maximum")
-    if type(c) is int:
-        if view.term.kind == "fn" and view.term.data[0] == "log":
-            (inner,) = arguments(view)
-            if inner.coef > 0 and inner.term.positive:
-                return inner, c
-        return function(store, "exp", [view]), c
-    return function(store, "exp", [scale(store, view, absolute(c))]), 1 if c > 0 else -1
-
-
-def _finite(store: Store, term: Term) -> bool:
-    """Whether a value is finite for finite inputs: no infinity in it, or a greatest value over a mask that surely lets one through."""
-    if not term.taint:
-        return True
-    key = ("finite", term)
-    found: bool | None = store.memo.get(key)
-    if found is None:
-        parts = [term]
-        if term.kind == "fn" and term.data[0] == "max" and all(c > 0 for c, _, _ in term.data[2]):
-            parts = [t for _, t, _ in term.data[2]]
-        found = all(_masked(t) is not None or not t.taint for t in parts) and any(_lets_through(store, t) for t in parts)
-        store.memo[key] = found
-    return found
-
-
-def _masked(term: Term) -> View | None:
-    """The mask ``p`` of a greatest value of ``select(p, x, -inf)`` with finite x, over the labels of the ``red`` node."""
-    if term.kind != "red" or term.data[0] != "max" or term.data[1] < 0:
-        return None
-    inner, labels = term.data[2:4]
-    if inner.kind != "fn" or inner.data[0] != "select":
-        return None
-    p, a, b = arguments(View(1, inner, labels))
-    if b.term.kind == "infinity" and b.coef < 0 and not a.term.taint:
-        return p
-    return None
-
-
-def _lets_through(store: Store, term: Term) -> bool:
-    """Whether the mask is 1 at the first or at the last element, wherever its other labels are."""
-    mask = _masked(term)
-    if mask is None:
-        return not term.taint
-    sizes = term.data[4]
-    corners = ([0] * len(sizes), [n - 1 for n in sizes])
-    changes: list[dict[int, Index]] = [{BOUND + j: -1 - k for j, k in enumerate(corner)} for corner in corners]
-    return any(substitute(store, mask, change) == store.constant(1) for change in changes)
-
-
-def logarithm(store: Store, view: View) -> View:
-    """``log``, with exponentials taken out: ``log(exp(x) y) = x + log y``; over the reals, for y > 0."""
-    if view == store.constant(1):
-        return store.constant(0)
-    if not store.laws.exponential or view.coef <= 0:
-        return function(store, "log", [view])
-    parts: list[tuple[Number, View]] = []
-    rest: list[product.Factor] = []
-    for factor in product.factors_of(view):
-        term, exponent, at = factor
-        if term.kind == "fn" and term.data[0] == "exp":
-            parts.append((exponent, arguments(View(1, term, at))[0]))
-        else:
-            rest.append(factor)
-    if parts:
-        store.used.add("log-exp")
-    remaining = product.from_factors(store, view.coef, rest)
-    if remaining != store.constant(1):
-        parts.append((1, function(store, "log", [remaining])))
-    return combine(store, parts)
-
-
-def root(store: Store, view: View) -> View:
-    """Square root; exact for the squares of rationals."""
-    if view.term is store.one and view.coef >= 0:
-        value = Fraction(view.coef)
-        top, bottom = _exact_root(value.numerator), _exact_root(value.denominator)
-        if top is not None and bottom is not None:
-            return store.constant(number(Fraction(top, bottom)))
-    return function(store, "sqrt", [view])
-
-
-def _exact_root(value: int) -> int | None:
-    found = isqrt(value)
-    return found if found * found == value else None
-
-
 # -- integers ------------------------------------------------------------------------------------------------------------
 def wrap(store: Store, view: View, low: int, high: int) -> View:
     """The view as an integer of a type with this range: itself when it fits, else an explicit wrap-around."""
@@ -505,7 +387,7 @@ def _rebuild(store: Store, term: Term, binding: tuple[Index, ...]) -> View:
 
 def make(store: Store, name: str, attribute: Hashable, views: Sequence[View]) -> View:
     """``name(views)`` in normal form: the one constructor by name."""
-    law = _LAWS.get(name)
+    law = LAWS.get(name)
     if law is not None:
         found = law(store, attribute, views)
         if found is not None:
@@ -520,13 +402,11 @@ def _make_largest(store: Store, _: Hashable, views: Sequence[View]) -> View:
     return result
 
 
-_LAWS: dict[str, Callable[[Store, object, Sequence[View]], View | None]] = {
+#: how functions by name are made in normal form; scalify.lift.elementary adds its own
+LAWS: dict[str, Callable[[Store, object, Sequence[View]], View | None]] = {
     "max": _make_largest,
     "clamp": lambda s, ends, v: clamp(s, v[0], *ends),  # type: ignore[misc]
     "select": lambda s, _, v: select(s, *v),
-    "exp": lambda s, _, v: exponential(s, v[0]),
-    "log": lambda s, _, v: logarithm(s, v[0]),
-    "sqrt": lambda s, _, v: root(s, v[0]),
     "rem": lambda s, k, v: remainder(s, v[0], k),  # type: ignore[arg-type]
     "quotient": lambda s, k, v: integer_quotient(s, v[0], k),  # type: ignore[arg-type]
     "wrap": lambda s, ends, v: wrap(s, v[0], *ends),  # type: ignore[misc]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalify.lift import compare, extremum, functions, linear, product
+from scalify.lift import compare, elementary, extremum, functions, linear, product
 from scalify.lift.atoms import from_array, iota, parameter
 from scalify.lift.einsum import total
 from scalify.lift.instance import make_index, substitute
@@ -375,10 +375,10 @@ def signs(e: Expression) -> object:
 @step
 def exponentials(e: Expression) -> object:
     v = e.pick(lambda v: all(abs(x) < 6 for x in v.array.reshape(-1)))
-    view = functions.exponential(e.store, v.view)
+    view = elementary.exponential(e.store, v.view)
     kept = e.keep(view, each(lambda x: float(np.exp(float(x))), v.array), is_exact=False)
     if kept is not None and e.rnd.random() < 0.5:
-        e.keep(functions.logarithm(e.store, view), v.array, is_exact=False)
+        e.keep(elementary.logarithm(e.store, view), v.array, is_exact=False)
     return kept
 
 

@@ -14,13 +14,12 @@ from scalify_rules import catalogue
 from scalify.lift.atoms import infinity, iota, parameter
 from scalify.lift.compare import at_least_zero, compare, equals_zero
 from scalify.lift.einsum import total
+from scalify.lift.elementary import exponential, logarithm
 from scalify.lift.extremum import greatest, product_over
 from scalify.lift.functions import (
     clamp,
     either,
-    exponential,
     integer_quotient,
-    logarithm,
     magnitude,
     maximum,
     minimum,

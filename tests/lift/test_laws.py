@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalify.lift import compare, functions, product
+from scalify.lift import compare, elementary, functions, product
 from scalify.lift.atoms import infinity, iota, not_a_number, parameter
 from scalify.lift.einsum import total
 from scalify.lift.extremum import greatest, least
@@ -153,7 +153,7 @@ def test_division_cancels_what_is_positive_only() -> None:
     store = Store()
     x = x_of(store, "a", (0,))
     assert product.divide(store, x, x) != store.constant(1)
-    e = functions.exponential(store, x)
+    e = elementary.exponential(store, x)
     assert product.divide(store, e, e) == store.constant(1)
     count = x_of(store, "n", (0,), (0, 5))
     assert product.divide(store, count, count) != store.constant(1)
@@ -162,12 +162,12 @@ def test_division_cancels_what_is_positive_only() -> None:
 def test_exponentials_of_what_may_be_infinite() -> None:
     store = Store()
     x, inf = x_of(store, "a", (0,)), infinity(store, 1)
-    assert functions.exponential(store, scale(store, inf, -1)) == store.constant(0)
-    assert functions.exponential(store, inf) != store.constant(0)
+    assert elementary.exponential(store, scale(store, inf, -1)) == store.constant(0)
+    assert elementary.exponential(store, inf) != store.constant(0)
     masked = functions.select(store, compare.compare(store, "GT", x, store.constant(0)), x, scale(store, inf, -1))
-    unknown = functions.exponential(store, subtract(store, scale(store, masked, -1), inf))
+    unknown = elementary.exponential(store, subtract(store, scale(store, masked, -1), inf))
     assert unknown != store.constant(0)
-    vanished = functions.exponential(store, masked)
+    vanished = elementary.exponential(store, masked)
     assert product.divide(store, vanished, vanished) != store.constant(1)
 
 
@@ -184,9 +184,9 @@ def test_functions_of_bad_constants_are_tainted(name: str) -> None:
 def test_logarithms_of_negative_factors() -> None:
     store = Store()
     x, y = x_of(store, "a", (0,)), x_of(store, "y", (0,))
-    product_log = functions.logarithm(store, product.times(store, x, y))
-    assert product_log != add(store, functions.logarithm(store, x), functions.logarithm(store, y))
-    assert functions.logarithm(store, scale(store, functions.exponential(store, x), -1)).term.kind == "fn"
+    product_log = elementary.logarithm(store, product.times(store, x, y))
+    assert product_log != add(store, elementary.logarithm(store, x), elementary.logarithm(store, y))
+    assert elementary.logarithm(store, scale(store, elementary.exponential(store, x), -1)).term.kind == "fn"
 
 
 def test_integer_laws_need_integers() -> None:

@@ -14,8 +14,9 @@ import pytest
 from scalify.lift.atoms import iota, parameter
 from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.einsum import total
+from scalify.lift.elementary import exponential
 from scalify.lift.extremum import greatest
-from scalify.lift.functions import clamp, exponential, maximum, select
+from scalify.lift.functions import clamp, maximum, select
 from scalify.lift.instance import substitute
 from scalify.lift.linear import add, combine
 from scalify.lift.product import multiply, times

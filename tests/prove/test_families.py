@@ -9,7 +9,8 @@ import pytest
 from scalify.lift.atoms import iota, parameter
 from scalify.lift.compare import at_least_zero, equals_zero
 from scalify.lift.einsum import total
-from scalify.lift.functions import exponential, select
+from scalify.lift.elementary import exponential
+from scalify.lift.functions import select
 from scalify.lift.linear import add, combine, negate
 from scalify.lift.product import multiply, times
 from scalify.lift.terms import Laws, Store, View

@@ -8,7 +8,7 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from scalify.hlo.dtypes import DTYPES
-from scalify.lift import functions
+from scalify.lift import elementary, functions
 from scalify.lift.compare import compare
 from scalify.lift.linear import combine, form, negate, scale
 from scalify.lift.product import complement, divide, multiply, times
@@ -113,7 +113,7 @@ def _power(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
         if type(value) is int and abs(value) <= 16 and (value >= 0 or (base.coef and not whole)):
             return multiply(store, ((base, value),)) if value else store.constant(1)
         if value in (Fraction(1, 2), Fraction(-1, 2)) and base.coef:
-            return multiply(store, ((functions.root(store, base), 1 if value > 0 else -1),))
+            return multiply(store, ((elementary.root(store, base), 1 if value > 0 else -1),))
     limits = lifter.integer_limits(operation.results[0])
     falling = exponent.coef < 0 and not exponent.term.odd and not exponent.term.taint
     if limits is None and falling and base.coef > 0 and base.term.positive:  # a ** -x is 1 / a ** x
@@ -123,34 +123,34 @@ def _power(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
 
 @maps("sqrt")
 def _sqrt(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
-    return functions.root(lifter.store, views[0])
+    return elementary.root(lifter.store, views[0])
 
 
 @maps("rsqrt")
 def _rsqrt(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
-    root = functions.root(lifter.store, views[0])
+    root = elementary.root(lifter.store, views[0])
     return multiply(lifter.store, ((root, -1),)) if root.coef else functions.function(lifter.store, "divide-by-zero", [])
 
 
 @maps("exponential")
 def _exponential(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
     lifter.note_exponential(operation, views[0])
-    return functions.exponential(lifter.store, views[0])
+    return elementary.exponential(lifter.store, views[0])
 
 
 @maps("exponential-minus-one")
 def _expm1(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
-    return combine(lifter.store, ((1, functions.exponential(lifter.store, views[0])),), -1)
+    return combine(lifter.store, ((1, elementary.exponential(lifter.store, views[0])),), -1)
 
 
 @maps("log")
 def _log(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
-    return functions.logarithm(lifter.store, views[0])
+    return elementary.logarithm(lifter.store, views[0])
 
 
 @maps("log-plus-one")
 def _log1p(lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
-    return functions.logarithm(lifter.store, combine(lifter.store, ((1, views[0]),), 1))
+    return elementary.logarithm(lifter.store, combine(lifter.store, ((1, views[0]),), 1))
 
 
 @maps("abs")
