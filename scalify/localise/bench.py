@@ -37,8 +37,8 @@ COUNTERPARTS = 6  #: baseline operations that are looked at for one of the distr
 NEAR = 40  #: operations before another whose results may stand in for its operands
 COSTLY = 1_000  #: what an attempt counts for that reached a limit
 UNLIMITED = 1 << 30
-SHARE = 25  #: an attempt may spend this fraction of what the store allows to lifting
-TERMS = 4_000  #: new terms of one attempt
+SHARE = 25  #: an attempt may spend this fraction of what the store allows to lifting, or what lifting has spent
+TERMS = 4_000  #: new terms of one attempt, beside one for each operation
 INSTANCES = 500  #: new terms of one comparison instance by instance
 SMALL = 64  #: terms of a value that is compared so
 
@@ -77,6 +77,7 @@ class Bench:
         self.unused = [r for o in self.operations for r in o.results if r not in self.users and r not in self.program.outputs]
         self._uses = _uses(pair)
         self._answers = {v.term for c in claims for v in pair.baseline.values[c.expected].views}
+        self._spent = {name: min(spent, BUDGETS[name]) for name, spent in pair.store.spent.items()}
         self._horizons: dict[int, int] = {}
         self._own = len(self.program.shapes)
         self._indices = frozenset(self.program.known)
@@ -239,8 +240,8 @@ class Bench:
         known = dict(self.program.known)
         marks = len(lifter.unsupported), len(lifter.exponentials)
         spent, limit, asked = dict(store.spent), store.limit, store.asked
-        store.spent = {name: most - most // SHARE for name, most in BUDGETS.items()}
-        store.limit = min(limit, len(store.terms) + TERMS)
+        store.spent = {name: most - max(most // SHARE, self._spent[name]) for name, most in BUDGETS.items()}
+        store.limit = min(limit, len(store.terms) + TERMS + len(self.operations))
         try:
             yield saved
         except (

@@ -43,7 +43,9 @@ def _other_order_before(site: Site) -> Iterator[Edit]:
 def _other_contraction(site: Site) -> Iterator[Edit]:
     names = ("lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims")
     now = {n: tuple(site.attributes[n]) for n in names}
-    left, right = (len(site.dims(o)) for o in site.operation.operands)
+    if len(site.operation.operands) != 2:
+        return
+    left, right = [len(site.dims(o)) for o in site.operation.operands]
     for inner, batch in (names[0], names[2]), (names[1], names[3]):
         rank = left if inner.startswith("lhs") else right
         count = len(now[inner])

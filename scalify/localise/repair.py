@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 OFTEN = FIRST, OWN, ANY
 STEPS = 3  #: operations before a suspect that are tried together with it
 MOST_SITES = 400
+LONG = 12  #: work more for each operation: one attempt that succeeds lifts all that follows
 NEAR_SHARE = 45_000  #: work that is left for operations behind the suspects
 PATIENCE = (8, 300), (UNLIMITED, 300)  #: new values that are put up with, and in how many attempts
 INFERRED = 12  #: attempts for which the axes are inferred again
@@ -51,7 +52,7 @@ def find_repair(pair: Pair, known: Known, claims: Sequence[Claim], suspects: Seq
     trace = _Trace(suspects=list({id(s): s for s in (*suspects, *bench.first_news())}.values()))
     try:
         for stage, work in STAGES:
-            bench.left = work
+            bench.left = work + (LONG * len(bench.operations) if stage is _at_once else 0)
             found = stage(bench, trace)
             if found is not None:
                 return found
