@@ -28,7 +28,7 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "instances": 20_000,
     "obligations": 16,
     "sweep": 24,
-    "refutation": 4_000_000_000,
+    "refutation": 3_000_000_000,
 }
 """Counted limits, by the names that ``--limit`` takes; ``refutation`` counts element operations of the search for a counterexample."""
 

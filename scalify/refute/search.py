@@ -36,7 +36,7 @@ ATTEMPTS = tuple(product(range(SEEDS), SAMPLINGS))
 """Seeds and samplings, in the order in which they are tried. The first shows nearly every difference that any does."""
 PARAMETERS = 1 << 24
 """Elements of all parameters together."""
-ELEMENTS = 1 << 22
+ELEMENTS = 1 << 23
 """Of any one value that is computed; arithmetic on it takes some ten times its 16 bytes an element."""
 LIVE = 1 << 25
 MARGIN = 8

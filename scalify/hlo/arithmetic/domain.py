@@ -44,7 +44,8 @@ def whole(dtype: str) -> bool:
 class Domain(ABC):
     """One way to compute with floats.
 
-    ``reals`` says that conversions between floats round nothing, ``ordered`` that the order is that of the reals. ``cost`` is the weight of one element operation against the budget.
+    ``reals`` says that conversions between floats round nothing, ``ordered`` that the order is that of the reals. ``cost`` is the weight of one element operation against the budget,
+    ``product_cost`` that of a product in a contraction, where it is another.
     ``arbitrary`` collects what the results depend on beyond arithmetic: the functions and orders that the domain chose by itself.
     """
 
@@ -52,6 +53,7 @@ class Domain(ABC):
     reals: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
     cost: ClassVar[int] = 1
+    product_cost: ClassVar[int | None] = None
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed

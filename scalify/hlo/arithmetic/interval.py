@@ -259,7 +259,8 @@ class Interval(Domain):
     """See the module. Complex numbers and uninterpreted functions are undecidable here."""
 
     name = "interval"
-    cost = 6
+    cost = 30
+    product_cost = 4
 
     def _storage(self, dtype: DType) -> np.dtype[Any]:
         if dtype.is_complex:

@@ -179,6 +179,8 @@ class Declared(Real):
 
     name = "declared"
     reals: ClassVar[bool] = False
+    cost = 8
+    product_cost = 1
 
     def _storage(self, dtype: DType) -> np.dtype[Any]:
         held = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32, "c64": np.complex64, "c128": np.complex128}

@@ -34,7 +34,7 @@ def _dot_of(op: Op, left: Array, right: Array, at: Mapping[str, Any], dims: Sequ
     right = _matrices(right, at["rhs_batch_dims"], at["rhs_contracting_dims"], contracted_last=False)
     if left.shape[1] != right.shape[1] or left.shape[3] != right.shape[2]:
         raise HloError("batch or contracted dimensions differ in size")
-    op.charge(left.shape[0] * left.shape[1] * left.shape[2] * left.shape[3] * right.shape[3])
+    op.charge(products=left.shape[0] * left.shape[1] * left.shape[2] * left.shape[3] * right.shape[3])
     return _product(op, left, right).reshape(op.scope.lanes, *dims)
 
 
@@ -95,7 +95,7 @@ def _grouped(op: Op, patches: Array, kernel: Array, groups: int, batch_groups: i
     positions = math.prod(patches.shape[3 : kernel.ndim])
     if features != kernel.shape[2] * groups or outputs % (groups * batch_groups) or batch % batch_groups:
         raise HloError("input features, kernel and group counts do not fit together")
-    op.charge(lanes * batch * outputs * positions * kernel.shape[2] * taps)
+    op.charge(products=lanes * batch * outputs * positions * kernel.shape[2] * taps)
     inner = kernel.shape[2] * taps
     x = patches.reshape(lanes, batch_groups, batch // batch_groups, groups, kernel.shape[2], positions, taps)
     blocks, each = batch_groups * groups, outputs // (batch_groups * groups)

@@ -146,9 +146,11 @@ class Machine:
     def budget(self) -> Budget:
         return self.meter.budget
 
-    def charge(self, operations: int, elements: int = 0) -> None:
-        """Counts work before it is done. :raises OverBudget: too much."""
-        self.meter.charge(operations * self.domain.cost, elements * max(1, self.domain.cost // 8))
+    def charge(self, operations: int = 0, elements: int = 0, products: int = 0) -> None:
+        """Counts work before it is done; ``products`` are those that a contraction adds up. :raises OverBudget: too much."""
+        domain = self.domain
+        spent = operations * domain.cost + products * (domain.product_cost or domain.cost)
+        self.meter.charge(spent, elements * max(1, domain.cost // 8))
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,8 @@ class Op:
     def attributes(self) -> Mapping[str, Any]:
         return self.instruction.attributes
 
-    def charge(self, operations: int, elements: int = 0) -> None:
-        self.scope.machine.charge(operations, elements)
+    def charge(self, operations: int = 0, elements: int = 0, products: int = 0) -> None:
+        self.scope.machine.charge(operations, elements, products)
 
 
 Handler: TypeAlias = Callable[[Op, Sequence[Any]], Value]
