@@ -102,10 +102,6 @@ class Bench:
         """Forgets the values of edits."""
         self.lifter.release(self._own)
 
-    def matters(self, value: int) -> bool:
-        """Whether a failing claim depends on the value."""
-        return value in self._reach
-
     def first_news(self) -> list[Operation]:
         """The operations that make values which the baseline does not have, of operands that it has, in whatever order and up to a factor."""
         news = {v for v in self.positions if self.known.status(v) is Status.NEW and not self.known.is_multiple(self.lifter.values[v])}

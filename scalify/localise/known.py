@@ -149,14 +149,6 @@ class Known:
         """Whether the baseline has the value times some factor."""
         return all(v.term in self.coefficients and v.term.kind != "one" for v in value.views)
 
-    def is_whole_multiple(self, value: int) -> bool:
-        """Whether the baseline has the sum of a partial value with the very coefficient."""
-        found = self.partial_slots(self.distributed.values[value])
-        if found is None:
-            return False
-        summed = total(self.lifter.store, self.distributed.values[value].views[0], found[1])
-        return summed.coef in self.coefficients.get(summed.term, ())
-
     def axis_sets(self, layout: Layout, view: View) -> list[tuple[tuple[str, ...], dict[int, int]]]:
         """Sets of mesh axes that the view varies over, with its slots."""
         block = layout.blocks[0]

@@ -4,7 +4,7 @@ Suspects are where the damage shows; the mistake is there or some operations bef
 before them, step by step. Most attempts end at once, at the next value that the baseline does not have. Those that got furthest are then carried
 through, as correct graphs have values of their own, too. An edit repairs the graph if all failing claims verify with it; the first one found is named.
 
-All work is counted, in values lifted, so that every run gives the same answer.
+All work is counted, in values lifted and nodes asked for, so that every run gives the same answer.
 """
 
 from __future__ import annotations

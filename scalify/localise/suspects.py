@@ -88,25 +88,3 @@ def origin_of_partial(known: Known, value: int) -> Operation | None:
             break
         producer = known.producers.get(parts[0])
     return producer if producer is None or producer.opcode not in _GIVEN else None
-
-
-def origin_of_scale(known: Known, operation: Operation) -> Operation:
-    """Where a wrong factor comes in: behind partial values that have it already."""
-    while True:
-        wrong = [o for o in operation.operands if known.status(o) is Status.PARTIAL and not known.is_whole_multiple(o)]
-        producer = known.producers.get(wrong[0]) if wrong else None
-        if producer is None or producer.opcode in _GIVEN:
-            return operation
-        operation = producer
-
-
-def origin_of_order(known: Known, value: int) -> Operation | None:
-    """The first operation of a chain that gives the baseline's elements in another order."""
-    producer = known.producers.get(value)
-    while producer is not None:
-        before = [o for o in producer.operands if known.status(o) is Status.REORDERED]
-        earlier = known.producers.get(before[0]) if before else None
-        if earlier is None or earlier.opcode in _GIVEN:
-            break
-        producer = earlier
-    return producer
