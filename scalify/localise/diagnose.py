@@ -78,6 +78,8 @@ def _wrong_scale(known: Known, operation: Operation, view: View) -> tuple[Kind, 
     coefs = known.coefficients.get(view.term)
     if not coefs or not view.coef or view.term.kind == "one":
         return None
+    if view.coef in coefs:
+        return None
     ratio = _ratio(view.coef, coefs[0])
     if operation.opcode in REDUCTIONS:
         text = f"`{operation.opcode}` sums a value that is already whole on every device: the result is {ratio} times the baseline's"

@@ -1,16 +1,13 @@
-"""The findings of a report: suspects with their diagnosis, grouped over repeats; precision; what is not understood."""
+"""The findings of a report: what is wrong, grouped over repeats; what may overflow; what is narrower."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scalify.localise.diagnose import blamed, diagnose
-from scalify.localise.known import Known
+from scalify.localise.grouping import grouped
 from scalify.localise.precision import narrowed
-from scalify.localise.repair import find_repair
 from scalify.localise.source import place
-from scalify.localise.suspects import suspects
-from scalify.report.model import Finding, Kind, Place, Severity
+from scalify.report.model import Finding, Kind, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,101 +15,23 @@ if TYPE_CHECKING:
 
     from scalify.lift.pair import Pair
     from scalify.lift.program import Operation
-    from scalify.localise.edits import Edit
-
-MOST_DIAGNOSED = 200
-MOST_REPAIRED = 40  #: suspects for which a repair is looked for
 
 
 def find(pair: Pair, open_values: Sequence[int], source_root: Path | None = None, risky: Sequence[Operation] = ()) -> tuple[Finding, ...]:
     """All findings, errors first. ``open_values`` are the distributed values of the claims that were not proved, ``risky`` the operations that may
     overflow where the baseline does not.
     """
-    errors = _errors(pair, open_values, source_root) if open_values else []
+    errors: list[Finding] = []
+    if open_values:
+        from scalify.localise.faults import faults  # noqa: PLC0415 - most pairs have none
+
+        errors = faults(pair, open_values, source_root)
     return (*errors, *_overflows(risky, source_root), *_precision(pair, source_root))
 
 
 def _overflows(risky: Sequence[Operation], source_root: Path | None) -> list[Finding]:
     text = "`{}` can overflow: the baseline subtracts a maximum first, which makes no difference over the reals only"
-    return _grouped([Finding(Kind.OVERFLOW, Severity.ERROR, text.format(o.opcode), place(o.instruction, source_root)) for o in risky])
-
-
-def _errors(pair: Pair, open_values: Sequence[int], source_root: Path | None) -> list[Finding]:
-    known = Known.of(pair.baseline, pair.distributed, pair.relation.mesh.axes)
-    unsupported = {id(o): reason for o, reason in pair.distributed.unsupported}
-    found, repair = ranked(pair, known, open_values)
-    rows = [_finding(pair, known, s, unsupported, source_root, repair) for s in found[:MOST_DIAGNOSED]]
-    rows += [_unsupported_baseline(o, reason, source_root) for o, reason in pair.baseline.unsupported]
-    return _grouped(rows)
-
-
-def ranked(pair: Pair, known: Known, outputs: Sequence[int]) -> tuple[list[Operation], Edit | None]:
-    """The suspects, the operation that can be repaired first, and the repair. Those that differ by a factor only and cannot be repaired come last: a sum
-    over devices may be scaled in another place than the baseline's.
-    """
-    found = [s.operation for s in suspects(pair.distributed, known, outputs)]
-    if pair.distributed.unsupported:
-        return found, None
-    repair = find_repair(pair, known, [c for c in pair.claims if c.actual in outputs], found[:MOST_REPAIRED])
-    found.sort(key=known.is_scaled)
-    if repair is None:
-        return found, None
-    return [repair.operation, *[o for o in found if o is not repair.operation]], repair
-
-
-def _finding(
-    pair: Pair, known: Known, operation: Operation, unsupported: dict[int, str], source_root: Path | None, repair: Edit | None
-) -> Finding:
-    if id(operation) in unsupported:
-        return Finding(Kind.UNSUPPORTED, Severity.ERROR, unsupported[id(operation)], place(operation.instruction, source_root))
-    if repair is not None and repair.operation is operation:
-        other = (
-            place(repair.counterpart.instruction, source_root)
-            if repair.counterpart
-            else _baseline_place(pair, known, operation, source_root)
-        )
-        where = place(operation.instruction, source_root)
-        return Finding(repair.kind, Severity.ERROR, repair.problem, where, other, repair.places, repair.remedy)
-    kind, message = diagnose(known, operation)
-    where = place(blamed(known, operation).instruction, source_root)
-    return Finding(kind, Severity.ERROR, message, where, _baseline_place(pair, known, operation, source_root))
-
-
-def _baseline_place(pair: Pair, known: Known, operation: Operation, source_root: Path | None) -> Place | None:
-    """The baseline's instruction that uses the same operands, or has the value of the first operand."""
-    views = [v for o in operation.operands for v in pair.distributed.values[o].views]
-    used = {(v.coef, v.term) for v in views if v.term.kind != "one"}
-    best: tuple[int, Operation] | None = None
-    for other in pair.baseline.program.operations[: pair.own]:
-        if other.opcode != operation.opcode or not other.operands:
-            continue
-        mine = {(v.coef, v.term) for o in other.operands for v in pair.baseline.values[o].views}
-        score = len(mine & used)
-        if score and (best is None or score > best[0]):
-            best = score, other
-    return place(best[1].instruction, source_root) if best else None
-
-
-def _unsupported_baseline(operation: Operation, reason: str, source_root: Path | None) -> Finding:
-    where = place(operation.instruction, source_root)
-    return Finding(Kind.UNSUPPORTED, Severity.ERROR, f"in the baseline: {reason}", where, where)
-
-
-def _grouped(rows: list[Finding]) -> list[Finding]:
-    """Findings of one kind at one line of source (or, without source, of one opcode) are one finding with a count."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for row in rows:
-        spot = row.distributed
-        key = (row.kind, row.severity, spot.opcode, spot.file or spot.instruction, spot.line, row.message)
-        groups.setdefault(key, []).append(row)
-    return [_counted(group) for group in groups.values()]
-
-
-def _counted(group: list[Finding]) -> Finding:
-    first = group[0]
-    return Finding(
-        first.kind, first.severity, first.message, first.distributed, first.baseline, max(first.repeats, len(group)), first.repair
-    )
+    return grouped([Finding(Kind.OVERFLOW, Severity.ERROR, text.format(o.opcode), place(o.instruction, source_root)) for o in risky])
 
 
 def _precision(pair: Pair, source_root: Path | None) -> list[Finding]:
@@ -120,4 +39,4 @@ def _precision(pair: Pair, source_root: Path | None) -> list[Finding]:
     for operation, dtype, wider in narrowed(pair.baseline, pair.distributed, pair.own):
         message = f"`{operation.opcode}` is in {dtype}, the baseline has this value in {wider}"
         rows.append(Finding(Kind.PRECISION, Severity.WARNING, message, place(operation.instruction, source_root)))
-    return _grouped(rows)
+    return grouped(rows)
