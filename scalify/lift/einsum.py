@@ -15,7 +15,7 @@ from scalify.lift import product
 from scalify.lift.instance import child, constant_index, rebuilds, substitute
 from scalify.lift.linear import arrange, combine, form, from_form, scale, sizes_of
 from scalify.lift.onehot import hits, solve
-from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number
+from scalify.lift.terms import BOUND, Index, Labels, Number, Store, Term, View, number, remember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,17 +45,11 @@ def total(store: Store, view: View, slots: Mapping[int, int]) -> View:
 
 
 def contract(store: Store, a: View, b: View, slots: Mapping[int, int]) -> View:
-    """Sum of ``a * b`` over ``slots``, remembered by the two terms and which of their labels meet: the other graph asks for the same."""
-    names = Labels()
-    pattern = (names.labels(a.at), names.labels(b.at), tuple([(names.label(s), n) for s, n in slots.items()]))
-    key = (contract, a.term, b.term, pattern)
-    found: View | None = store.memo.get(key)
-    if found is None:
-        left, right, bound = pattern
-        found = store.memo[key] = _contract(store, View(1, a.term, left), View(1, b.term, right), dict(bound))
-    coef, term, at = found
-    own = names.slots
-    return scale(store, View(coef, term, tuple([own[s] for s in at])), number(a.coef * b.coef))
+    """Sum of ``a * b`` over ``slots``."""
+    ones = View(1, a.term, a.at), View(1, b.term, b.at)
+    return scale(
+        store, remember(store, "contract", ones, lambda v, bound: _contract(store, v[0], v[1], bound), slots), number(a.coef * b.coef)
+    )
 
 
 def _contract(store: Store, a: View, b: View, slots: dict[int, int]) -> View:

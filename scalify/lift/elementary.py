@@ -9,10 +9,15 @@ from scalify.lift import product
 from scalify.lift.functions import LAWS, arguments, function, is_maximum, select
 from scalify.lift.instance import substitute
 from scalify.lift.linear import combine, form, scale
-from scalify.lift.terms import BOUND, Index, Number, Store, Term, View, absolute, number
+from scalify.lift.terms import BOUND, Index, Number, Store, Term, View, absolute, number, remember
 
 
-def exponential(store: Store, view: View, depth: int = 0) -> View:
+def exponential(store: Store, view: View) -> View:
+    """``exp``, as :func:`_exponential` makes it."""
+    return remember(store, "exp", [view], lambda v, _: _exponential(store, v[0], 0))
+
+
+def _exponential(store: Store, view: View, depth: int) -> View:
     """``exp``, as a homomorphism from sums to products: ``exp(sum of c x) = product of exp(|c| x) ** sign(c)``.
 
     True for finite x. ``exp`` of a masking ``-inf`` is 0 and goes through select, for as many selects inside each other as ``MOST_NESTED``.
@@ -40,7 +45,7 @@ MOST_NESTED = 4
 def _exp_atom(store: Store, view: View, c: Number, depth: int) -> tuple[View, int]:
     if view.term.kind == "fn" and view.term.data[0] == "select" and depth < MOST_NESTED:
         p, a, b = arguments(view)
-        return select(store, p, exponential(store, scale(store, a, c), depth + 1), exponential(store, scale(store, b, c), depth + 1)), 1
+        return select(store, p, _exponential(store, scale(store, a, c), depth + 1), _exponential(store, scale(store, b, c), depth + 1)), 1
     if view.term.taint and is_maximum(view.term):
         store.used.add("finite-maximum")
     if type(c) is int:

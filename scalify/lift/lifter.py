@@ -307,7 +307,9 @@ class Lifter:
         if not results:
             return
         known = self.program.known.get(results[0]) if len(results) == 1 else None
-        if known is not None and operation.shapes[0].size == 1:  # of arrays the formula is kept: data of another size on the other side would hide it
+        if (
+            known is not None and operation.shapes[0].size == 1
+        ):  # of arrays the formula is kept: data of another size on the other side would hide it
             self.values[results[0]] = self.data(results[0], known)
             return
         transfer = TRANSFERS.get(operation.opcode)

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -231,6 +231,28 @@ class Labels:
     def labels(self, at: Iterable[int]) -> tuple[int, ...]:
         label = self.label
         return tuple([label(s) for s in at])
+
+
+def remember(
+    store: Store,
+    name: Hashable,
+    views: Sequence[View],
+    make: Callable[[list[View], dict[int, int]], View],
+    slots: Mapping[int, int] | None = None,
+) -> View:
+    """``make(views, slots)``, remembered under its name by the terms and by which of their slots meet: what one graph has asked for the other asks
+    for again. ``slots`` are bound ones with their sizes.
+    """
+    labels = Labels()
+    own = tuple([(coef, term, labels.labels(at)) for coef, term, at in views])
+    bound = tuple([(labels.label(s), n) for s, n in slots.items()]) if slots else ()
+    key = (name, own, bound)
+    found: View | None = store.memo.get(key)
+    if found is None:
+        found = store.memo[key] = make([View(*v) for v in own], dict(bound))
+    coef, term, at = found
+    names = labels.slots
+    return View(coef, term, tuple([names[s] for s in at]))
 
 
 def bounds(view: View) -> tuple[Number, Number] | None:

@@ -12,7 +12,7 @@ from scalify.lift.extremum import greatest, least, product_over
 from scalify.lift.functions import maximum, minimum
 from scalify.lift.linear import add, combine
 from scalify.lift.product import times
-from scalify.lift.terms import Store, View, is_boolean
+from scalify.lift.terms import Store, View, is_boolean, remember
 from scalify.lift.transfer.base import Unsupported, exact_value, lifts
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def check_logical(name: str, dtype: str, views: Sequence[View]) -> None:
 def reduce_last(store: Store, value: Value, target: Layout, name: str) -> list[View]:
     """For each block of ``target``, whose factors come first in the value's layout, the reduction over the remaining factors."""
     over, combine = REDUCTIONS[name]
-    parts = [over(store, v, slots) if slots else v for v, slots in zip(value.views, _beyond(value.layout, target), strict=True)]
+    reduced = partial(remember, store, ("reduce", name), make=lambda v, bound: over(store, v[0], bound))
+    parts = [reduced([v], slots=slots) if slots else v for v, slots in zip(value.views, _beyond(value.layout, target), strict=True)]
     each = len(parts) // target.count
     return [reduce(partial(combine, store), parts[k : k + each]) for k in range(0, len(parts), each)]
 
@@ -103,8 +104,6 @@ def _dot(lifter: Lifter, operation: Operation) -> list[Value]:
         raise Unsupported("a dot of sparse operands")
     left, right = (lifter.exact_float(o, operation.results[0]) for o in operation.operands)
     target = lifter.result_layout(operation)
-    contracted = lifter.axes_of(operation.operands[0])
-    extended = lifter.extended(operation.results[0], [contracted[d] for d in a["lhs_contracting_dims"]])
     count, rank, free_right = (
         len(a["lhs_batch_dims"]),
         len(operation.shapes[0].dims),
@@ -112,12 +111,47 @@ def _dot(lifter: Lifter, operation: Operation) -> list[Value]:
     )
     lhs_to = _targets(len(left.layout.dims), a["lhs_batch_dims"], a["lhs_contracting_dims"], 1 + count, 1 + rank)
     rhs_to = _targets(len(right.layout.dims), a["rhs_batch_dims"], a["rhs_contracting_dims"], free_right, 1 + rank)
+    plain = _plain_dot(lifter.store, target, ((left, lhs_to), (right, rhs_to)))
+    if plain is not None:
+        return [lifter.value(target, (plain,))]
+    contracted = lifter.axes_of(operation.operands[0])
+    extended = lifter.extended(operation.results[0], [contracted[d] for d in a["lhs_contracting_dims"]])
     x, y = lifter.spread(left, extended, lhs_to), lifter.spread(right, extended, rhs_to)
     store = lifter.store
     parts = [contract(store, p, q, slots) for p, q, slots in zip(x.views, y.views, _beyond(extended, target), strict=True)]
     each = len(parts) // target.count
     sums = [parts[k] if each == 1 else combine(store, [(1, p) for p in parts[k : k + each]]) for k in range(0, len(parts), each)]
     return [lifter.value(target, sums)]
+
+
+def _plain_dot(store: Store, target: Layout, sides: Sequence[tuple[Value, Sequence[int]]]) -> View | None:
+    """The dot of two values of one block each, whose dimensions go to those of the target or, behind them, are contracted; None where they have other
+    axes than there, or several blocks.
+    """
+    if not target.plain:
+        return None
+    block, rank = target.blocks[0], len(target.dims)
+    inner: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}  # of each contracted dimension the factors and the slots
+    sizes: dict[int, int] = {}
+    views = []
+    for value, places in sides:
+        layout = value.layout
+        if not layout.plain:
+            return None
+        slots: list[int] = []
+        for d, where in enumerate(places):
+            if where >= rank and where not in inner:
+                own = [layout.blocks[0].sizes[s] for s in layout.slots(d, layout.blocks[0])]
+                first = len(block.sizes) + len(sizes)
+                sizes.update(enumerate(own, first))
+                inner[where] = layout.key[d], tuple(range(first, first + len(own)))
+            factors, there = inner[where] if where >= rank else (target.key[where], target.slots(where, block))
+            if factors != layout.key[d]:
+                return None
+            slots += there
+        coef, term, at = value.views[0]
+        views.append(View(coef, term, tuple([slots[s] for s in at])))
+    return contract(store, views[0], views[1], sizes)
 
 
 @cache

@@ -12,7 +12,7 @@ from scalify.lift import elementary, functions
 from scalify.lift.compare import compare
 from scalify.lift.linear import combine, form, negate, scale
 from scalify.lift.product import complement, divide, multiply, times
-from scalify.lift.terms import View, bounds, is_boolean, is_integer
+from scalify.lift.terms import View, bounds, is_boolean, is_integer, remember
 from scalify.lift.transfer.base import TRANSFERS, exact, lifts
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ Rule = Callable[["Lifter", "Operation", Sequence[View]], View]
 
 #: opcodes whose operands enter modulo 2^bits: addition, multiplication and what only passes values on
 _MODULAR = frozenset({"add", "subtract", "multiply", "negate", "select"})
+#: opcodes whose rules look at the operands alone when these are floats
+_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "rsqrt"})
 #: opcodes whose laws need an order, or values of one sheet: uninterpreted on complex numbers
 _OF_REALS = frozenset({"exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "power", "abs", "sign"})
 
@@ -40,9 +42,15 @@ def _elementwise(rule: Rule, opcode: str) -> Callable[[Lifter, Operation], list[
             dtypes = [lifter.dtype(o) for o in operation.operands]
             if any(DTYPES[d].is_integer for d in dtypes):
                 operands = [[exact(lifter, v, d) for v in views] for views, d in zip(operands, dtypes, strict=True)]
+        if opcode in _ARITHMETIC and DTYPES[lifter.dtype(operation.results[0])].is_float:
+            return [lifter.value(layout, [_remembered(rule, opcode, lifter, operation, views) for views in zip(*operands, strict=True)])]
         return [lifter.value(layout, [rule(lifter, operation, views) for views in zip(*operands, strict=True)])]
 
     return transfer
+
+
+def _remembered(rule: Rule, opcode: str, lifter: Lifter, operation: Operation, views: Sequence[View]) -> View:
+    return remember(lifter.store, opcode, views, lambda v, _: rule(lifter, operation, v))
 
 
 def maps(*opcodes: str) -> Callable[[Rule], Rule]:
