@@ -1,7 +1,5 @@
 """``python -m scalify``."""
 
-import sys
-
 from scalify.cli import command
 
-sys.exit(command())
+command()
