@@ -33,6 +33,7 @@ MOST_BITS = 1 << 16  #: of a coefficient
 BUDGETS = {"entries": 500_000, "tables": 40_000_000, "moves": 50_000, "substitutions": 60_000}
 TABLE = 200  #: entries that a table counts for at least
 FREE = 64
+WORD = 1 << 60
 FRESH = 1 << 24  #: slots of bound variables start here
 BOUND = 1 << 16  #: labels of bound variables inside a node start here
 
@@ -241,8 +242,10 @@ def remember(
     slots: Mapping[int, int] | None = None,
 ) -> View:
     """``make(views, slots)``, remembered under its name by the terms and by which of their slots meet: what one graph has asked for the other asks
-    for again. ``slots`` are bound ones with their sizes.
+    for again. ``slots`` are bound ones with their sizes. Nothing is remembered of numbers with many digits: all powers of two have one of 61 hashes.
     """
+    if any(not (-WORD < coef.numerator < WORD and coef.denominator < WORD) for coef, _, _ in views if coef != 1):
+        return make(list(views), dict(slots or {}))
     labels = Labels()
     own = tuple([(coef, term, labels.labels(at)) for coef, term, at in views])
     bound = tuple([(labels.label(s), n) for s, n in slots.items()]) if slots else ()

@@ -235,7 +235,16 @@ def proposals(bench: Bench, position: int, *groups: str, borrowing: bool = False
     for group in groups:
         opcode = bench.operations[position].opcode if group == OWN else group
         for kind, rule in RULES.get((opcode, borrowing), ()):
-            yield from islice(rule(Site(bench, position, kind)), MOST_EDITS)
+            yield from islice(_sound(rule(Site(bench, position, kind))), MOST_EDITS)
+
+
+def _sound(edits_: Iterator[Edit]) -> Iterator[Edit]:
+    """The edits of a rule; none any more once it meets operands or attributes that the opcode does not have by its definition."""
+    while True:
+        try:
+            yield next(edits_)
+        except (StopIteration, LookupError, TypeError, ValueError):
+            return
 
 
 def moved(bench: Bench, edit: Edit, step: int) -> Edit | None:
